@@ -78,9 +78,9 @@ def test_tables_are_followed_while_the_process_runs(node: Running, capsys: pytes
     status, told = node.end()
     assert 0 == status
     assert told[-3:] == [
-        "weft: r1 starts again with [store] as its file has it now",
-        "weft: r1 starts again with [catalog], [doc] as its file has it now",
-        "weft: r1 starts again with [catalog], [doc] as its file has it now",
+        "weft: r1 starts again with the changed [store] of its file",
+        "weft: r1 starts again with the changed [catalog], [doc] of its file",
+        "weft: r1 starts again with the changed [catalog], [doc] of its file",
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_port_that_is_taken_leaves_the_node_as_it_was(node: Running, capsys: p
     assert 0 == reload(node.file)
     assert {"store", "catalog"} == node.cores()
     status, told = node.end()
-    assert (0, True) == (status, "  r1 goes on with the tables before" in told)
+    assert (0, True) == (status, "  r1 goes on with the earlier tables" in told)
 
 
 @pytest.mark.proves("OPS-007", part="a file that cannot be used, or of another node, is refused, and changes nothing")
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_used_is_refused(node: Running, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
-        (b"nonsense", 400, "that is no JSON of a file: "),
+        (b"nonsense", 400, "the file cannot be read as JSON: "),
         (b'{"node": {"name": "a", "wrong": 1}}', 409, "the file cannot be used:"),
         (b'{"node": {"name": "b"}}', 409, "this is node a, and the file is that of b"),
     ],

@@ -208,13 +208,13 @@ def test_of_two_keys_each_question_began_with_the_wrong_one_for_ever(
 
     async def until_greeted(ask: End) -> None:
         """The connection is made, by whichever key; what was said on it has had time to come."""
-        greeted, calm = asyncio.Event(), ask._redialing._calm
+        greeted, calm = asyncio.Event(), ask._redialing._cancel
 
         def note(place: tuple[bytes, str]) -> None:
             calm(place)
             greeted.set()
 
-        monkeypatch.setattr(ask._redialing, "_calm", note)
+        monkeypatch.setattr(ask._redialing, "_cancel", note)
         async with asyncio.timeout(PATIENCE_S):
             await greeted.wait()
         await asyncio.sleep(0.1)  # tidy: that nothing comes has no event; it is asked again

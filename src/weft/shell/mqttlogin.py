@@ -1,11 +1,11 @@
-"""Access to a broker that others reach, too: TLS, name and password, and a code on every message (LNK-030).
+"""Access to a broker that others can reach: TLS, name and password, and a MAC on every message (LNK-030).
 
     sealed = msgpack {"_m": [key id, mac, payload]}     mac = first 16 bytes of HMAC-SHA256(key, topic 00 payload)
 
 A broker does not say who wrote a message: whoever may publish to its topics may write to the store. On a closed fabric
-the key is derived from the fabric's secret, which every admitted node has. A message without the right code is dropped
-and counted. MoaT-KV programs do not know this form, so where their dialect is spoken no codes are used. A replayed
-message changes nothing, because changes and pings have numbers.
+the key is derived from the fabric's secret, which every admitted node has. A message without the right MAC is dropped and
+counted. MoaT-KV programs do not know this form, so no MACs are used where their dialect is spoken. A replayed message
+changes nothing, because changes and pings have numbers.
 """
 
 import hmac
@@ -42,7 +42,7 @@ NO_LOGIN: Final = Login()
 
 
 def login_of(table: StoreTable, state: Path) -> Login:
-    """The credentials in `[store]`; relative paths are of the state directory. UserError `bad-broker`, `open-keys`."""
+    """The credentials in `[store]`; paths are relative to the state directory. UserError `bad-broker`, `open-keys`."""
     password = _secret(state / table.broker_password) if table.broker_password else ""
     try:
         tls = _tls(table, state) if table.broker_tls else None
@@ -75,19 +75,19 @@ def _secret(path: Path) -> str:
 
 
 class Sealer:
-    """Adds a code to messages for a broker, and checks the code of received ones."""
+    """Adds a MAC to messages for a broker, and checks the MAC of received ones."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, LABEL, "sha256")
         self.id = sha256(self._key).digest()[:ID_BYTES]
-        """Says which key it is, and nothing of it."""
+        """Identifies the key, without revealing it."""
 
     def seal(self, topic: str, payload: bytes) -> bytes:
-        """The message with its code."""
+        """The message with its MAC."""
         return _encode({"_m": (self.id, self._mac(topic, payload), payload)})
 
     def open(self, topic: str, data: bytes) -> bytes | None:
-        """The message without its code; None: it has no code, a wrong one, or one for another topic."""
+        """The message without its MAC; None: it has no MAC, a wrong one, or one for another topic."""
         try:
             key, mac, payload = _decode(data).m
         except UNREADABLE:

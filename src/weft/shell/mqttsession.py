@@ -18,7 +18,7 @@ from weft.shell.mqttlogin import NO_LOGIN, Login
 
 PATIENCE_S: Final = 5.0  # for each answer of the broker
 KEEPALIVE_S: Final = 15  # a broker that is silent for so long is pinged, and disconnected after as long again
-BURST: Final = 256  # messages handed over, or posted, together
+BURST: Final = 256  # messages that are sent or posted together
 BURST_BYTES: Final = 4 << 20
 NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small messages must not wait for further ones
 REFUSED: Final = 128  # an answer to a subscription from here on is a refusal
@@ -31,39 +31,39 @@ _quiet.setLevel(logging.CRITICAL)
 
 
 class Inbox:
-    """Takes each message where the library would queue it, and posts them in bursts.
+    """Receives each message before the library queues it, and posts them in bursts.
 
     The library reads one message per turn of the event loop, and each post may cost the node a sync. So messages are
-    held back as long as each turn of the loop brings another one.
+    collected as long as each turn of the loop brings another one.
     """
 
     def __init__(self, sources: dict[str, Source], post: Post) -> None:
         self._sources, self._post = sources, post
-        self._held: list[tuple[Source, list[bytes]]] = []
+        self._collected: list[tuple[Source, list[bytes]]] = []
         self._bytes = self._seen = 0
 
     def hear(self, message: aiomqtt.Message) -> None:
-        """Hold a message back until a turn of the loop brings no further one."""
+        """Collect a message; all are posted when a turn of the loop brings no further one."""
         source = self._sources.get(message.topic.value)
         if source is None:
             return
-        self._held.append((source, [message.payload]))
+        self._collected.append((source, [message.payload]))
         self._bytes += len(message.payload)
-        if len(self._held) == 1:
+        if len(self._collected) == 1:
             asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        if self._seen < len(self._held) < BURST and self._bytes < BURST_BYTES:
-            self._seen = len(self._held)
+        if self._seen < len(self._collected) < BURST and self._bytes < BURST_BYTES:
+            self._seen = len(self._collected)
             asyncio.get_running_loop().call_soon(self._look)
             return
-        held, self._held, self._bytes, self._seen = self._held, [], 0, 0
-        for source, frames in held:
+        collected, self._collected, self._bytes, self._seen = self._collected, [], 0, 0
+        for source, frames in collected:
             self._post(source, frames)
 
 
 class Client(aiomqtt.Client):
-    """The library's client, changed so that messages are taken as they arrive and sent without waiting for each."""
+    """The library's client, changed so that messages are received without a task, and sent without waiting for each."""
 
     def __init__(self, host: str, port: int, inbox: Inbox, login: Login = NO_LOGIN) -> None:
         class Direct(asyncio.Queue[aiomqtt.Message]):
@@ -132,13 +132,10 @@ class Session:
         self._topics = list(sources)
         self._client = Client(place.host, place.port, Inbox(sources, post), login)
         self.is_up = False
-        """Whether it has been one that carries messages."""
+        """Whether the broker has accepted the connection and its subscriptions."""
 
     async def serve(self, outbox: Outbox, on_up: Callable[[], None]) -> str:
-        """Carry messages until the connection ends; returns why it did. When cancelled it sends waiting messages first.
-
-        ValueError: the configured broker is not a possible host name.
-        """
+        """Carry messages until the connection ends; returns why it ended. When cancelled it sends waiting messages first."""
         try:
             async with self._client as client:
                 granted = await client.subscribe([(topic, 0) for topic in self._topics])
@@ -152,7 +149,7 @@ class Session:
         finally:
             if not self.is_up:
                 self._client.drop()
-        return "the broker said goodbye"
+        return "the broker ended the connection"
 
     async def _carry(self, outbox: Outbox) -> None:
         writing = asyncio.get_running_loop().create_task(self._write(outbox))
@@ -162,7 +159,7 @@ class Session:
             for task in done:
                 task.result()
         except asyncio.CancelledError:
-            await self._say(outbox)  # last messages of a stopping node
+            await self._send(outbox)  # last messages of a stopping node
             raise
         finally:
             for task in (writing, reading):
@@ -177,9 +174,9 @@ class Session:
     async def _write(self, outbox: Outbox) -> None:
         while True:
             await outbox.filled.wait()
-            await self._say(outbox)
+            await self._send(outbox)
 
-    async def _say(self, outbox: Outbox) -> None:
+    async def _send(self, outbox: Outbox) -> None:
         """Send the waiting messages burst by burst; wait only for the last one of each burst."""
         while burst := outbox.take(BURST):
             for topic, payload in burst[:-1]:

@@ -1,7 +1,8 @@
-"""Tells people outside of alerts by webhook, mail or a command, each in a thread that ends, and programs by a message (MET-004).
+"""Sends notices of alerts to people by webhook, mail or a command, and to programs by a message (MET-004).
 
-One attempt per sink at a time; the core decides when the next one starts. An attempt may take 20 s, or 10 s without a
-byte from the receiver. Every message has an id, so that a receiver can recognize a repeated one.
+Webhooks, mails and commands run in threads. Each sink has one attempt at a time; the core decides when the next one starts.
+An attempt may take 20 s, or 10 s without a byte from the receiver. Every message has an id, so that a receiver can
+recognise a repeated one.
 """
 
 import asyncio
@@ -28,22 +29,22 @@ from weft.wire.alerts import sentence
 
 CORE: Final = "alerts"
 PATIENCE_S: Final = 10.0  # seconds without a byte, after which a server counts as down
-COMMAND_S: Final = 20.0  # a program that tells somebody takes seconds
+COMMAND_S: Final = 20.0  # seconds that a command may take
 REFUSED_FOR_GOOD: Final = frozenset({400, 413, 415, 422})
-"""Status codes by which a webhook refuses this message for good; after all others it is retried."""
+"""Status codes by which a webhook refuses this message finally; after all others it is sent again."""
 ENDED_FOR_GOOD: Final = frozenset(
     {"bad-destination", "bad-type", "deleted", "denied", "filter-failed", "loop", "too-big"}
 )
-"""Reasons why a message of the chains ends that another try does not change."""
+"""Reasons for the end of a message in the chains that would end it at the next try, too."""
 FAULTS: Final = (OSError, http.client.HTTPException, smtplib.SMTPException, subprocess.SubprocessError, ValueError)
 
 
 class Refused(Exception):
-    """The receiver will never take this message."""
+    """The receiver will never accept this message."""
 
 
 class Notifying:
-    """Performs `SendNotice` and hands the outcome back through `order(core, order)`, on the loop."""
+    """Performs `SendNotice`, and gives the core the outcome through `order(core, order)`, in the event loop."""
 
     def __init__(
         self, order: Callable[[str, Any], None], sinks: Mapping[str, NotifyTable], inside: Inside | None = None
@@ -53,7 +54,7 @@ class Notifying:
         self._apart = Apart(CORE, order)
 
     def send(self, work: SendNotice) -> None:
-        """Send; what leaves this process, in a thread. A sink whose last attempt hangs is not tried again meanwhile."""
+        """Send a notice without waiting. A sink whose last attempt has not ended gets no second one: that attempt fails."""
         if (message := self._sinks[work.notice.sink].message) is not None:
             task = asyncio.get_running_loop().create_task(self._put_in_chains(message, work))
             self._under_way.add(task)
@@ -63,7 +64,7 @@ class Notifying:
         self._apart.begin(work.notice.sink, lambda: self.outcome(work), lambda why: NoticeFailed(*place, why))
 
     async def _put_in_chains(self, message: MessageTable, work: SendNotice) -> None:
-        assert self._inside is not None, "the node that has sinks has chains"
+        assert self._inside is not None, "a node with sinks has chains"
         notice = work.notice
         place = (notice.sink, notice.number, work.attempt)
         outcome: NoticeSent | NoticeFailed = NoticeSent(*place)
@@ -76,11 +77,11 @@ class Notifying:
         self._order(CORE, outcome)
 
     def outcome(self, work: SendNotice) -> NoticeSent | NoticeFailed:
-        """Send now; returns the order with the outcome."""
+        """Send now; returns the outcome, as an order for the core."""
         notice = work.notice
         place = (notice.sink, notice.number, work.attempt)
         try:
-            _tell(self._sinks[notice.sink], notice)
+            _send(self._sinks[notice.sink], notice)
         except Refused as refused:
             return NoticeFailed(*place, str(refused), is_final=True)
         except FAULTS as fault:
@@ -88,7 +89,7 @@ class Notifying:
         return NoticeSent(*place)
 
 
-def _tell(sink: NotifyTable, notice: Notice) -> None:
+def _send(sink: NotifyTable, notice: Notice) -> None:
     if sink.webhook:
         _post(sink, notice)
     elif sink.mail is not None:
@@ -98,15 +99,15 @@ def _tell(sink: NotifyTable, notice: Notice) -> None:
 
 
 def body_of(notice: Notice) -> dict[str, Any]:
-    """What a receiver is told, as JSON; `id` and `event` are the same whenever it is told again."""
-    said = msgspec.structs.asdict(notice.alert)
-    said |= {"says": said.pop("text"), "alert": said.pop("name")}
+    """The fields of a notice, as receivers get them in JSON; `id` and `event` stay the same when it is sent again."""
+    fields = msgspec.structs.asdict(notice.alert)
+    fields |= {"says": fields.pop("text"), "alert": fields.pop("name")}
     return {
         "id": notice.ident,
         "event": notice.what,
         "text": text_of(notice),
         "fleet": notice.fleet,
-        **said,
+        **fields,
         "since": stamp(notice.alert.since),
         "at": stamp(notice.at),
         "why": notice.why,
@@ -118,13 +119,13 @@ def _json(notice: Notice) -> bytes:
 
 
 def text_of(notice: Notice) -> str:
-    """One line for people."""
+    """The notice as one line for people."""
     why = f" ({notice.why})" if notice.why not in ("", "back") else ""
     return one_line(f"{notice.what}: {sentence(notice.alert)}{why}")
 
 
 def one_line(text: str) -> str:
-    """Names come from other nodes: a line break in them must not start a new mail header."""
+    """The text without line breaks: in a name from another node they could begin a new mail header."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
@@ -165,7 +166,7 @@ def _password(file: str) -> str:
 
 
 def letter(mail: MailTable, notice: Notice) -> EmailMessage:
-    """The mail; its Message-ID is the same whenever it is sent again."""
+    """The mail; its Message-ID stays the same when it is sent again."""
     message, alert = EmailMessage(), notice.alert
     message["Subject"] = one_line(f"[{notice.fleet}] {alert.severity} {notice.what}: {alert.node}: {alert.name}")
     message["From"], message["To"] = mail.sender, ", ".join(mail.to)

@@ -1,7 +1,7 @@
-"""The ports of a node that need no key of the fabric (SEC-055); `weft status` lists them on a closed fabric.
+"""Lists the ports of a node that need no key of the fabric, and who can use each (SEC-055); `weft status` shows them.
 
-Foreign protocols have no keys, HTTP has a token, and datagrams have at most a MAC: on a closed fabric these are listed,
-with who can use them. On an open fabric every port is listed.
+On a closed fabric these are the ports of foreign protocols, which have no keys, of HTTP, which has a token, and of
+datagrams, which have at most a MAC. On an open fabric they are all ports.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,11 +31,11 @@ class OpenDoor(NamedTuple):
 
 
 class Listener(Protocol):
-    """A channel's end."""
+    """The sockets of one channel."""
 
     @property
     def name(self) -> str:
-        """Of the channel."""
+        """The name of the channel."""
 
     @property
     def places(self) -> list[tuple[str, int] | Path]:
@@ -43,11 +43,11 @@ class Listener(Protocol):
 
     @property
     def row(self) -> Channel:
-        """What that is."""
+        """The channel's row in `CHANNELS`."""
 
 
 def of_ends(ends: Iterable[Listener], *, is_closed: bool) -> Iterator[OpenDoor]:
-    """Those of ZeroMQ sockets."""
+    """Open ports of ZeroMQ sockets."""
     for end in ends:
         for place in end.places:
             if not isinstance(place, Path) and (lets_in := _lets_in(end.row, place[0], is_closed=is_closed)):
@@ -55,14 +55,14 @@ def of_ends(ends: Iterable[Listener], *, is_closed: bool) -> Iterator[OpenDoor]:
 
 
 def _lets_in(row: Channel, host: str, *, is_closed: bool) -> str:
-    """Who can use a port of that host without a key that the fabric knows; empty: nobody."""
+    """Who can use a port at that host without a key that the fabric knows; empty: nobody."""
     if not is_closed or (row.is_plain and is_loopback(host)):
         return reached_by(host)
     return INVITED if row.is_for_strangers else ""
 
 
 def of_pages(settings: NodeSettings) -> Iterator[OpenDoor]:
-    """Those of HTTP: the node's own pages, and boards of documents."""
+    """Open ports of HTTP: the node's own pages, and boards of documents."""
     own = settings.node
     lets_in = TOKEN if settings.is_closed else ANYBODY
     yield OpenDoor("http", endpoint_of(own.host, own.port + HTTP_PORT), lets_in)

@@ -1,9 +1,9 @@
 """Orders of people and programs: JSON in, an order of one core, and its `Reply` as JSON out (CFG-022).
 
     request  {"order": NAME, ...}                       POST /order on port +6, content-type application/json
-    answer   {"answer": NAME, ...}                      bytes as text, or {"b64": ...} where they are none
+    answer   {"answer": NAME, ...}                      bytes as text, or {"b64": ...} if they are no UTF-8
 
-What is asked for is turned into an order with a ticket; the core that owns it replies to the ticket, now or later.
+A request becomes an order with a ticket, a number of this node's; the core replies to the ticket, now or later.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from weft.node.rows import Named, Row
 from weft.shell.http.messages import JSON, Response, Route
 from weft.wire import jsontext
 
-PATIENCE_S: Final = 35.0  # seconds; TOP-017 takes up to 30 s
-WAITING_MAX: Final = 64
+PATIENCE_S: Final = 35.0  # for a core's reply; TOP-017 takes up to 30 s
+WAITING_MAX: Final = 64  # orders without a reply
 VALUE_BYTES_MAX: Final = 1 << 20
 ORDER: Final = "/order"
 ORDER_BYTES_MAX: Final = 8 << 20
@@ -70,7 +70,7 @@ class Get(Named, forbid_unknown_fields=True):
 
 
 class List(Named, forbid_unknown_fields=True):
-    """`list`: the pairs of a subtree, behind `after`."""
+    """`list`: the pairs of a subtree, from the first key after `after`."""
 
     subtree: str = ""
     count: int = 1_000
@@ -107,7 +107,7 @@ class Chains(Named, forbid_unknown_fields=True):
 
 
 class Trace(Named, forbid_unknown_fields=True):
-    """`trace`: what the links do to the next messages of a type."""
+    """`trace`: what each link does to the next messages of a type."""
 
     type: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     direction: Literal["", "in", "out"] = ""
@@ -119,14 +119,14 @@ class ForgetReader(Named, forbid_unknown_fields=True):
     """`forget-reader`: a confirming reader will not return; give up the messages that wait for it."""
 
     reader: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    """Its client's name."""
+    """The name of the reader's client."""
 
 
 class ForgetAlert(Named, forbid_unknown_fields=True):
     """`forget-alert`: end an alert whose node will not return."""
 
     id: Annotated[str, msgspec.Meta(max_length=64)]
-    """As `weft alerts --json` shows it."""
+    """The `id` that `weft alerts --json` shows."""
 
 
 class Listen(Named, forbid_unknown_fields=True):
@@ -145,7 +145,7 @@ class Invite(Named, forbid_unknown_fields=True):
 
 
 class Invitations(Named, forbid_unknown_fields=True):
-    """`invitations`: all that are kept."""
+    """`invitations`: all invitations that are kept."""
 
 
 class Withdraw(Named, forbid_unknown_fields=True):
@@ -155,7 +155,7 @@ class Withdraw(Named, forbid_unknown_fields=True):
 
 
 class KeysOf(Named, forbid_unknown_fields=True):
-    """`keys`: which node has which key, as known here."""
+    """`keys`: which node has which key, as this node knows."""
 
 
 class RevokeKey(Named, forbid_unknown_fields=True):
@@ -165,7 +165,7 @@ class RevokeKey(Named, forbid_unknown_fields=True):
 
 
 class RotateKey(Named, forbid_unknown_fields=True):
-    """`rotate-key`: replace the key of a node; empty: of this one."""
+    """`rotate-key`: replace the key of a node; empty: of this node."""
 
     node: Annotated[str, msgspec.Meta(max_length=64)] = ""
     at_once: bool = False
@@ -221,7 +221,7 @@ class StoreAcceptTick(Named, forbid_unknown_fields=True):
 
 
 def canonical(text: str) -> bytes:
-    """The one text of a JSON value (CFG-002); PeerError for what is none, or over 1 MiB."""
+    """The canonical text of a JSON value (CFG-002); PeerError if it is no JSON, or over 1 MiB."""
     return jsontext.encode(jsontext.decode(text.encode("utf-8", "surrogatepass"), VALUE_BYTES_MAX))
 
 
@@ -310,7 +310,7 @@ REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.Enr
 
 
 class Desk:
-    """Takes orders, hands them to the cores of one node, and answers when they reply."""
+    """Gives orders to the cores of one node, and answers when they reply."""
 
     def __init__(
         self, order: Callable[[str, Any], None], cores: Container[str], more: Mapping[str, Row] | None = None
@@ -320,7 +320,7 @@ class Desk:
         self._ticket = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self.finishers: dict[type, Callable[[Any], dict[str, Any]]] = {}
-        """What is answered instead of the fields of an answer: the shell adds what no core says."""
+        """Functions that make the fields of an answer, by its type: the shell adds what no core knows."""
 
     def reply(self, ticket: int, answer: Any) -> None:
         """The reply for a ticket; it is dropped if it comes too late."""
@@ -329,11 +329,11 @@ class Desk:
             asked.set_result(answer)
 
     def route(self) -> Route:
-        """How orders reach it over HTTP: from programs of this machine only, which the server's gate sees to."""
+        """The route for orders over HTTP; the server's gate admits programs of this machine only."""
         return Route(lambda request: self.take(request.body), "POST", ORDER_BYTES_MAX)
 
     async def take(self, body: bytes) -> Response:
-        """The answer to one order: 200, 400 not understood, 409 refused by its core, 503 not here, 504 no answer."""
+        """The answer to one order: 200; 400 unreadable; 409 refused by its core; 503 no such core here; 504 no reply."""
         try:
             name = msgspec.json.decode(body, type=Named).order
             row = self._rows.get(name)
@@ -358,24 +358,24 @@ class Desk:
             async with asyncio.timeout(PATIENCE_S):
                 answer = await asked
         except TimeoutError:
-            return refusal(504, f"no answer for {PATIENCE_S:.0f} s; what was ordered may still happen")
+            return refusal(504, f"no answer for {PATIENCE_S:.0f} s; the order may still be carried out")
         finally:
             del self._waiting[ticket]
         status = 409 if isinstance(answer, REFUSED) else 200
         if (finish := self.finishers.get(type(answer))) is not None:
             return Response(status, JSON, text_of({"answer": type(answer).__name__, **finish(answer)}))
-        if isinstance(answer, dict):  # plain data, as the core has it
+        if isinstance(answer, dict):
             return Response(status, JSON, text_of({"answer": type(order).__name__, **_plain(answer)}))
         return Response(status, JSON, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
 
 
 def refusal(status: int, why: str) -> Response:
-    """The answer to an order that no core has received or answered."""
+    """The answer to an order that reached no core, or got no reply."""
     return Response(status, JSON, text_of({"answer": "refused", "text": why}))
 
 
 def fields_of(answer: Any) -> dict[str, Any]:
-    """The fields of an answer as JSON has them; bytes are text where they are UTF-8."""
+    """The fields of an answer, as they are written in JSON; bytes become text if they are UTF-8."""
     return {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
 
 

@@ -79,21 +79,23 @@ if TYPE_CHECKING:
     from weft.shell.recorder import Recorder
     from weft.shell.tape import Tape
 
-LET_GO_S: Final = 3.0  # seconds; longer than the chains core waits by itself
-HAND_OVER_S: Final = 3.0  # seconds in which a stopping node tries to deliver what it has; the rest stays on disk
-DRAIN_S: Final = 10.0  # how long the last segment may take
-LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
-POLL_S: Final = 0.02
-HOUSE_S: Final = 1.0  # seconds between two checks of journal, disk space and health
-PIECE: Final = 20_000  # records of the journal that a start holds at once
-WATCH_S: Final = 1.0  # seconds between two checks of memory
+LET_GO_S: Final = (
+    3.0  # how long a stop waits for programs that hold messages; longer than the chains core waits by itself
+)
+HAND_OVER_S: Final = 3.0  # how long a stopping node tries to send its records up; the rest stays on disk
+DRAIN_S: Final = 10.0  # how long the last segment of the lake may take
+LAST_WORDS_S: Final = 0.05  # for the last frames, which libzmq sends in its own thread
+POLL_S: Final = 0.02  # between two looks whether a step of the stop is done
+HOUSE_S: Final = 1.0  # between two checks of journal, disk space and health
+HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: otherwise checks would be most of a sensor's cost
+PIECE: Final = 20_000  # records of the journal that a start has in memory at once
+WATCH_S: Final = 1.0  # between two checks of memory
 WATCH_NEAR_S: Final = 0.1  # the same near the limit; a check takes 20 us
 OPEN_SAID_NS: Final = 24 * 3_600 * SECOND  # between two warnings that a fabric is open (SEC-003)
-HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: otherwise checks would be most of a sensor's cost
 
 
 def state_directory(settings: NodeSettings) -> Path:
-    """Where the node keeps its journal: `[node] state`, else the user's state directory."""
+    """The node's state directory: `[node] state`, else one in the user's state directory."""
     if settings.node.state:
         return Path(settings.node.state)
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -101,11 +103,14 @@ def state_directory(settings: NodeSettings) -> Path:
 
 
 def trusting(settings: NodeSettings, keys: Keys | None, known: Known) -> NodeSettings:
-    """The settings with whom the node knows, if it has keys; UserError `no-keys` if it needs some (SEC-001), `keys-twice`."""
+    """The settings with the keys that the node knows, if it has keys itself.
+
+    UserError `no-keys`: it has none, and needs some (SEC-001); `keys-twice`: so has one of its sessions.
+    """
     if keys is not None:
         twice = [name for name, session in settings.sessions.items() if session.key]
         if twice:
-            text = f"session {twice[0]!r} has a key of its own, and this node has keys: everybody in its fabric has one already"
+            text = f"session {twice[0]!r} has its own key, but this node has keys already, as all nodes of its fabric"
             raise UserError("keys-twice", text, "[doc.session.NAME] without `key`")
         return msgspec.structs.replace(settings, trust=Trust(bindings=known.bindings, places=known.places))
     beyond = settings.open_hosts
@@ -117,7 +122,7 @@ def trusting(settings: NodeSettings, keys: Keys | None, known: Known) -> NodeSet
 
 
 def limits_of(settings: NodeSettings) -> Limits:
-    """What the journal may use, as the node's file says (JRN-031)."""
+    """The limits of the journal, from the node's file (JRN-031)."""
     free = settings.journal.free_megabytes * MIB
     return msgspec.structs.replace(for_budget(settings.journal_bytes), free_bytes_min=free)
 
@@ -142,11 +147,11 @@ class Doors:
     lake: "LakeFiles | None" = None
     links: Callable[[Callable[[], None]], Links] = Links
     performers: dict[type, Callable[[Any], None]] = field(default_factory=dict)
-    """Workers by kind of work, in place of the usual ones."""
+    """Functions that perform a kind of work, in place of the usual ones."""
     seed: str = field(default_factory=lambda: os.urandom(8).hex())
-    """Of all that is left to chance."""
+    """The node's random numbers are made from this."""
     load_arrow: Callable[[], None] | None = None
-    """Loads PyArrow before a segment is written; None: as whoever needs it first does."""
+    """Loads PyArrow before a segment is written; None: it is imported when it is needed."""
 
 
 class Process:
@@ -190,10 +195,10 @@ class Process:
         self._watching: asyncio.Task[None] | None = None
 
     def _furnish(self, given: NodeSettings) -> None:
-        """The desk and the doors at which others come in; `given`: the settings before anything was added to them."""
-        asked = (annex.orders for annex in admitted(self.settings).values())
+        """Make the parts through which others reach the node; `given`: the settings before anything was added to them."""
+        of_annexes = (annex.orders for annex in admitted(self.settings).values())
         self.desk = Desk(
-            self.runner.order, self.node.cores, {name: row for rows in asked for name, row in rows.items()}
+            self.runner.order, self.node.cores, {name: row for rows in of_annexes for name, row in rows.items()}
         )
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.routes[ORDER] = self.desk.route()
@@ -226,9 +231,9 @@ class Process:
         )
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:
-        """The node as its journal has it, read in pieces: however long it is, no more than one is held beside the node.
+        """The node, restored from its journal, which is read in pieces to save memory.
 
-        What it has become stands above what its file says (REC-010).
+        A role that an election has given it counts more than what its file says (REC-010).
         """
         node = self._built(settings, Role())
         for piece in self._pieces():
@@ -248,7 +253,7 @@ class Process:
         return node if self.tape is None else _recorded(node, made_of, self.tape)
 
     def _pieces(self) -> Iterator[list[Entry]]:
-        """What the journal kept, in order; one piece at least."""
+        """The entries of the journal in order; at least one piece, which may be empty."""
         entries = self.recovery.entries()
         yield list(islice(entries, PIECE))
         while piece := list(islice(entries, PIECE)):
@@ -262,13 +267,13 @@ class Process:
         yield from opendoors.of_pages(self.settings)
 
     async def _try_doors(self) -> None:
-        """Try every port with keys as a stranger; UserError `door-open` if one lets it in (SEC-051)."""
+        """Try to connect with an unknown key to every port with keys; UserError `door-open` if one accepts it (SEC-051)."""
         if self.keys is None:
             return
         doors = [door for end in self.links.ends.values() for door in end.entrances()]
         found = await open_entrances((*doors, *self.doc_doors.entrances()), self.keys.public)
         if found:
-            text = f"{', '.join(f'{door.name} at {door.endpoint}' for door in found)} let a stranger in"
+            text = f"{', '.join(f'{door.name} at {door.endpoint}' for door in found)} accept an unknown key"
             raise UserError(
                 "door-open", text, "another build of libzmq (pip install pyzmq); report it, with weft doctor"
             )
@@ -317,7 +322,7 @@ class Process:
         self._watching = self._begin(self._watch_memory())
 
     def _say_open(self, now: Now) -> None:
-        """Warn at each start, and once a day, that any program that reaches this node may do everything (SEC-003)."""
+        """Warn at each start and once a day, if any program that reaches this node may do everything (SEC-003)."""
         said_at = self._open_said_at
         if self.settings.open_hosts and (said_at is None or now.mono - said_at >= OPEN_SAID_NS):
             self._open_said_at = now.mono
@@ -349,29 +354,29 @@ class Process:
             await self._leave()
 
     async def begin(self) -> None:
-        """Open every door, and work from then on; what cannot be opened is an error, and closes the others."""
+        """Open all sockets and pages, and begin to work. If one cannot be opened, all are closed again, and it raises."""
         table, loop = self.settings.node, asyncio.get_running_loop()
         loop.set_exception_handler(self._broken)
-        self.employ()  # from the first socket on, messages may come
+        self.employ()  # before the first socket: from then on messages may come
         self._has_begun = True
         try:
             self.enrolling.recall(self.node)
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
-            self.enrolling.open()  # before anybody can order anything: an invitation needs the keys
+            self.enrolling.open()  # before the first order can come: an invitation needs the keys
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
             await self.store_doors.open()
             self.catalog_doors.open()
             await self.doc_doors.open()
             await self._try_doors()
-            await serve_pages(self.telemetry)  # who asks it sees a start that stands
+            await serve_pages(self.telemetry)  # last, so that its pages show a node that has started
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
             self.open()
         except BaseException as failure:
-            self.runner.break_off(failure)  # threads that are still working may report back
+            self.runner.break_off(failure)  # so that reports of threads that still run change nothing
             await self._leave()
             raise
 
@@ -387,13 +392,13 @@ class Process:
         self.close()
 
     def _ended(self, reason: Any) -> Any:
-        """Why it ended; a fault, or too much memory, leaves the flight recorder's notes behind."""
+        """Why it ended; after a fault, or too much memory, the flight recorder's notes are written."""
         if isinstance(reason, BaseException | MemoryExceeded):
             self.dump(type(reason).__name__)
         return reason
 
     def dump(self, why: str) -> None:
-        """Write the flight recorder's notes (OBS-006); an error of the disk changes nothing."""
+        """Write the flight recorder's notes (OBS-006); errors of the disk are ignored."""
         with contextlib.suppress(OSError):
             self.runner.flight.dump(self.state, why, self.clock.now().wall)
 
@@ -404,7 +409,7 @@ class Process:
         return chp | local | ports_of(self.settings)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task whose exceptions end the node, because nobody else would notice them."""
+        """Start a task; an exception in it ends the node, because nothing else would notice."""
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(self._look_after)
         return task
@@ -420,7 +425,7 @@ class Process:
             return 0
 
     def employ(self) -> None:
-        """Workers for the outside world, by kind of work."""
+        """Name the functions that perform each kind of work."""
         performers = self.runner.performers
         performers[FetchRecords] = self._fetch
         meters = Meters(wall_ns=lambda: self.clock.now().wall)
@@ -430,7 +435,7 @@ class Process:
             of_lake = (drain.InspectLake, drain.WriteSegment, carrier.ReadVectors)
             performers |= dict.fromkeys(of_lake, self.recorder.perform)
         if "alerts" in self.node.cores:
-            performers[SendNotice] = _teller_of(self)
+            performers[SendNotice] = _notifier_of(self)
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers | export_performers(self.runner, self.settings)
         performers[ShowLine] = Showing().show
@@ -438,7 +443,7 @@ class Process:
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A promise inside Weft is broken: stop at once; the next start restores the state (errors.OurFault)."""
         if "socket" in context and isinstance(context.get("exception"), OSError):
-            self.links.dropped["http:accept"] += 1  # too many open files: caused by a flood, not by our fault
+            self.links.dropped["http:accept"] += 1  # too many open files: a flood of connections, no fault of Weft
             return
         loop.default_exception_handler(context)
         self.runner.break_off(context.get("exception") or OurFault(context["message"]))
@@ -455,7 +460,7 @@ class Process:
                 task.cancel()
 
     async def _watch_memory(self) -> None:
-        """Look at the memory each second, and ten times as often near the limit, since one second may bring a tenth of it."""
+        """Check the memory each second; near the limit ten times as often, as it may grow by a tenth in a second."""
         while True:
             self.look_at_memory(self.clock.now())
             await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else WATCH_S)
@@ -475,7 +480,7 @@ class Process:
             self.tidy(self.clock.now())
 
     def tidy(self, now: Now) -> None:
-        """What is due periodically; an error of the disk ends the node (StorageFailed)."""
+        """Do what is due; an error of the disk ends the node (StorageFailed)."""
         journal = self.journal
         was_damaged = journal.stats.damaged
         journal.rest(now.wall)
@@ -488,7 +493,7 @@ class Process:
         if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full) and not journal.may_shrink:
             self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
         if journal.is_snapshot_due(now.wall) and journal.next_lsn == self.node.next_lsn:
-            with contextlib.suppress(StorageFull):  # then the snapshot before still counts
+            with contextlib.suppress(StorageFull):  # then the snapshot before it stays valid
                 self._condense(now.wall)
         journal.forget(self.node.releasable)
         self.runner.note_room()
@@ -499,9 +504,9 @@ class Process:
         self.telemetry.look()
 
     def _condense(self, wall_ns: int) -> None:
-        """Write a snapshot; where the one before covers everything, what the node knows anyway is said again first.
+        """Write a snapshot. If the one before covers all records, records that change nothing are written first.
 
-        A full journal needs two snapshots to let go of what is released, and may have nothing else to write.
+        A full journal can delete segments only after two snapshots that differ, and may have nothing else to write.
         """
         node, journal = self.node, self.journal
         if journal.is_covered:
@@ -511,12 +516,12 @@ class Process:
         journal.snapshot(node.condense(), wall_ns)
 
     def stop(self) -> None:
-        """Shut down in order, and end."""
+        """Shut down in order, and end; a second call changes nothing."""
         if self._winding_down is None:
             self._winding_down = self._begin(self._wind_down())
 
     async def _wind_down(self) -> None:
-        """Shut down in the direction of the data: first programs and measuring, then the carrier, then connections."""
+        """Shut down in the direction of the data: first programs and measuring, then drain and carrier, then connections."""
         order = self.runner.order
         order("chains", chains.Stop())
         await self._until(self._is_let_go, LET_GO_S)
@@ -533,12 +538,12 @@ class Process:
         self.runner.finish()
 
     def _is_let_go(self) -> bool:
-        """Whether no program holds a message any more, or the time for that is over (CHN-043)."""
+        """Whether no program holds a message any more, or the chains core has stopped waiting (CHN-043)."""
         core = self.node.cores.get("chains")
         return not isinstance(core, Chains) or not core.is_ending
 
     def _is_handed_over(self) -> bool:
-        """Whether everything this node has is safe at the root."""
+        """Whether all records of this node are safe."""
         carrying = self.node.cores.get("carrier")
         return not isinstance(carrying, Carrier) or carrying.counters.spool_records == 0
 
@@ -552,7 +557,7 @@ class Process:
 
 
 def _tape_of(file: str) -> "Tape | None":
-    """The file that everything is recorded in, if one is named."""
+    """The file that records all input of the node, if its settings name one."""
     if not file:
         return None
     from weft.shell.tape import Tape
@@ -561,15 +566,15 @@ def _tape_of(file: str) -> "Tape | None":
 
 
 def _recorded(node: Node, of: tuple[NodeSettings, bytes, int, str, bytes], tape: "Tape") -> Node:
-    """The same node, which writes to a tape what it hears and does; `of`: what it is built from."""
+    """The node, which writes its input and effects to a tape; `of`: the arguments that it was built from."""
     from weft.node.recording import Begin, RecordedNode
 
     return RecordedNode(node, Begin(__version__, *of), tape.write)
 
 
-def _teller_of(process: Process) -> Callable[[SendNotice], None]:
-    """Tells people outside of alerts."""
-    from weft.shell.notifying import Notifying  # clients of HTTP and SMTP, which only a root needs
+def _notifier_of(process: Process) -> Callable[[SendNotice], None]:
+    """The function that sends notices of alerts."""
+    from weft.shell.notifying import Notifying  # imports clients of HTTP and SMTP, which only a root needs
 
     return Notifying(process.runner.order, process.settings.notify, process.inside).send
 
@@ -582,12 +587,11 @@ def _recorder_of(process: Process) -> "Recorder":
     settings, order = process.settings, process.runner.order
     loop, place = asyncio.get_running_loop(), lake_of(settings, process.state)
 
-    def deliver(said: Any) -> None:
-        """Handle a report of the recorder's thread."""
+    def deliver(outcome: Any) -> None:
+        """Give an outcome of the recorder's thread to its core."""
+        core = "carrier" if isinstance(outcome, carrier.InLake | carrier.LakeUnread) else "drain"
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it
-            loop.call_soon_threadsafe(
-                order, "carrier" if isinstance(said, carrier.InLake | carrier.LakeUnread) else "drain", said
-            )
+            loop.call_soon_threadsafe(order, core, outcome)
 
     recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)
     recorder.load = process.doors.load_arrow

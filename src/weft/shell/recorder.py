@@ -1,7 +1,7 @@
-"""Writes the segments that the drain core orders, in one thread of its own (LAK-001, LAK-005).
+"""Writes the segments that the drain core orders, in a thread (LAK-001, LAK-005).
 
-The event loop hands work in and gets an order back; between the two lie a read of the journal, Arrow, Parquet and
-five syncs. PyArrow is imported with the first segment, so a node whose lake stays quiet never pays for it.
+The thread reads the journal, builds the segment with Arrow, writes it as Parquet with five syncs, and reports the outcome
+as an order for the core. PyArrow is imported with the first segment, so that a node without segments does not load it.
 """
 
 import errno
@@ -33,7 +33,7 @@ from weft.lake.retention import Keep
 if TYPE_CHECKING:
     from weft.lake.body import Mask
 
-READ_BYTES: Final = 4 << 20  # of journal at a time: what the thread holds beside the columns
+READ_BYTES: Final = 4 << 20  # of the journal at a time: what the thread has in memory beside the columns
 PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
 PATIENCE_STEP_S: Final = 0.02
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
@@ -57,11 +57,11 @@ class Recorder:
         self.lake, self.drain = Layout(lake_path(lake)), node_id.hex()
         self._read, self._deliver = read, deliver
         self.mask: Mask | None = None
-        """What is secret (LAK-014); None: nothing is hidden."""
+        """Masks secrets (LAK-014); None: nothing is masked."""
         self.load: Callable[[], None] | None = None
-        """Loads PyArrow before a segment is written; None: as whoever needs it first does."""
+        """Loads PyArrow before a segment is written; None: it is imported when it is needed."""
         self.keep = Keep()
-        """How long segments stay that everybody has read, and how many bytes that nobody reads (LAK-016)."""
+        """How long segments stay after all consumers have read them, and how many bytes stay without a consumer (LAK-016)."""
         self._files: Files = files or files_of(self.lake.root)
         self._bytes = 0
         self._swept_at: float | None = None
@@ -96,7 +96,7 @@ class Recorder:
             self._deliver(self.outcome(work))
 
     def outcome(self, work: InspectLake | WriteSegment | ReadVectors) -> Any:
-        """Do the work now; returns the order with the outcome. OSError and faults of the lake become outcomes."""
+        """Do the work now; returns the outcome, as an order for the core. Errors of the disk and the lake are outcomes."""
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
         if isinstance(work, ReadVectors):
@@ -182,7 +182,7 @@ class Recorder:
         try:
             link: Link = segment.publish(self.lake, self._files)
         except FileExistsError:
-            raise  # another program writes under this drain's name, and what is there is not ours to delete
+            raise  # another program writes under this drain's name: the file there is not deleted
         except OSError:
             segment.discard(self.lake, self._files)
             raise

@@ -1,8 +1,8 @@
 """One turn: receive, let the cores work, make durable, send. Nothing is sent before it is on disk (JRN-001).
 
-All input and output of a node passes these lines. The event loop only says *when*: a descriptor is readable, the timer
-has come, a worker has finished. `work` then turns until nothing is left to hear, a few hundred messages at a time, one
-write and one sync per turn. A failed write raises `StorageFailed`, and nothing below it happens.
+All input and output of a node passes these lines. The event loop only says *when*: a descriptor is readable, the timer is
+due, a worker has finished. `work` then runs turns until nothing is left to receive. A turn handles a few hundred messages,
+with one write and one sync. A failed write raises `StorageFailed`, and nothing after it happens.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from weft.shell.links import Links
 from weft.shell.timing import Timings
 
 TURNS_MAX: Final = 8  # turns in one callback; then other callbacks of the loop (http, timers) run
-TURNS_NS: Final = 20 * MILLISECOND  # the same, where turns are long
+TURNS_NS: Final = 20 * MILLISECOND  # the same for long turns
 
 
 class Runner:
@@ -35,25 +35,25 @@ class Runner:
         self.on_tell: Callable[[Any], None] = lambda _: None
         self.on_reply: Callable[[int, Any], None] = lambda _, __: None
         self.on_durable: Callable[[Iterable[Record], Now], None] = lambda _, __: None
-        """Who looks at records of a turn behind their write."""
+        """Called with the records of a turn, once they are durable."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
         self.timings, self.flight = Timings(), Flight()
         self.inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]] = {}
-        """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
+        """Functions that get the messages for a peer without a ZeroMQ socket, by channel and peer (CLI-023)."""
         self.doors: dict[str, Callable[[bytes, list[bytes]], None]] = {}
-        """Who takes what is said to anybody on a channel that no ZeroMQ socket carries."""
+        """Functions that send all messages of a channel that has no ZeroMQ socket."""
         self.hang_ups: dict[str, Callable[[bytes], None]] = {}
-        """Who closes what such a channel has open to somebody."""
+        """Functions that close a connection of such a channel."""
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: int | None = None
-        """When the timer comes, as far as one is set."""
+        """When the timer is due; None: none is set."""
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
         self._receipts = Receipts()
         self._is_turning = False
-        """A turn is being carried out: what comes meanwhile, as of work that is done at once, is for the next one."""
+        """Whether a turn is under way: orders that come meanwhile, such as outcomes of work, are for the next turn."""
 
     def work(self) -> None:
         """Run turns until there is nothing left, or other callbacks are due."""
@@ -95,22 +95,22 @@ class Runner:
         self.node.hear(messages, now)
 
     def _is_due(self, now: Now) -> bool:
-        """Whether a core wants to go on at once."""
+        """Whether a core's deadline has come."""
         due = self.node.deadline()
         return due is not None and due <= now.mono
 
     def post(self, source: Source, frames: list[bytes]) -> None:
-        """Queue a message that came without a socket for the next turn."""
+        """Queue a message that came without a ZeroMQ socket, for the next turn."""
         if not self._posted:
             self.soon(self.work)
         self._posted.append((source, frames))
 
     def soon(self, do: Callable[[], None]) -> None:
-        """Call a function when this turn is over."""
+        """Call a function in a later callback, after this turn."""
         asyncio.get_running_loop().call_soon(do)
 
     def order(self, core: str, order: Any) -> None:
-        """Give a core an order from outside, and run a turn, or leave it to the one that follows the turn under way."""
+        """Give a core an order from outside, and run a turn; if one is under way, the next turn handles it."""
         if not self.ended.done():
             now = self.clock.now()
             self.flight.ordered(now.mono, core, order)
@@ -124,7 +124,7 @@ class Runner:
             self.work()
 
     def finish(self) -> None:
-        """End in order: everything has been sent."""
+        """End in order, after everything has been sent."""
         self._end(None)
 
     def break_off(self, failure: BaseException) -> None:
@@ -171,7 +171,7 @@ class Runner:
         self._speak(turn.walled, now)
 
     def _tell_receipts(self, now: Now) -> None:
-        """Tell the cores which of their messages were sent, before anything else."""
+        """Tell the cores which of their messages were sent, before they get anything else."""
         if self._receipts:
             receipts, self._receipts = self._receipts, Receipts()
             for core, order in receipts.orders():
@@ -266,7 +266,7 @@ class Runner:
                 timer.cancel()
 
     def _arm(self) -> None:
-        """Set the timer, if it does not stand already where it should."""
+        """Set the timer to the node's deadline, unless it is set so already."""
         due = None if self.ended.done() else self.node.deadline()
         if due == self._timer_due:
             return

@@ -1,12 +1,14 @@
-"""A node as a process: `python -m weft.shell.serve SETTINGS [WHERE]`, SETTINGS being the tables of its file as JSON.
+"""A node as a process: `python -m weft.shell.serve SETTINGS [WHERE]`.
 
-Or `fd:N`, the number of an open file with them, which no list of processes shows; WHERE they were read. `weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
+SETTINGS are the tables of a node's file as JSON, or `fd:N`, the number of an open file with them: no list of processes shows
+its content. WHERE is the path that they were read from, for messages. `weft up` reads the file and becomes this process,
+which imports nothing that a sensor does not need.
 """
 
 import gc
 
 if __name__ == "__main__":
-    gc.disable()  # imports are no garbage, and to search them is a sixth of a start; `started` enables it again
+    gc.disable()  # imports make no garbage, and looking for some takes a sixth of a start; `started` enables it again
 
 import asyncio
 import contextlib
@@ -29,20 +31,20 @@ from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
 from weft.shell.process import Doors, Process
 
-FILES_MAX: Final = 1 << 16
+FILES_MAX: Final = 1 << 16  # open files that a process asks the kernel for
 COLLECT_AFTER: Final = (20_000, 20, 20)
-"""Objects, and rounds, before Python looks for cycles: a node keeps most of what it makes, and makes few cycles."""
+"""Thresholds of the garbage collector, for objects and rounds: most objects of a node stay, and few are in cycles."""
 OPEN_WARNING: Final = (
     "this node is OPEN: it has no keys, and whoever reaches a port can pose as any node and read and write everything.",
     "It is bound to {host}. Promises hold against faults, not against enemies.",
-    "weft invite makes a closed fabric: only who has a key comes in.",
+    "weft invite makes a closed fabric: only nodes with a key can connect.",
 )
 
 
 def main() -> int:
     """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
-        settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1])), *sys.argv[2:3]))
+        settings = founded(settings_of(msgspec.json.decode(_settings_json(sys.argv[1])), *sys.argv[2:3]))
         raise_file_limit()
         name_process(f"weft {settings.node.name}")
         return outcome(asyncio.run(_serve(settings)))
@@ -53,8 +55,8 @@ def main() -> int:
         return outcome(fault)
 
 
-def _said(word: str) -> bytes:
-    """The settings, as text or from the file that the word names."""
+def _settings_json(word: str) -> bytes:
+    """The settings as JSON: the argument itself, or the content of the open file that it names."""
     kind, _, number = word.partition(":")
     if kind != "fd":
         return word.encode()
@@ -63,18 +65,21 @@ def _said(word: str) -> bytes:
 
 
 def founded(settings: NodeSettings) -> NodeSettings:
-    """At a root: the settings with the first configuration, from the fleet's file, or else the usual metrics."""
+    """The settings; at a root with the first configuration: the fleet's file, or else the usual metrics.
+
+    UserError `not-installed`, `no-file`, or an error in the fleet's file.
+    """
     if settings.lake.path and not find_spec("pyarrow"):
         text = "a node with [lake] path writes Parquet, and pyarrow is not installed"
         raise UserError("not-installed", text, "pip install 'weft[lake]', or no lake at this node")
     if settings.lake.path:
-        from weft.lake.objects import refuse_unreachable  # only who drains needs it
+        from weft.lake.objects import refuse_unreachable  # only a node that drains needs it
 
         refuse_unreachable(settings.lake.path)
     if settings.place != "root":
         return settings
     from weft.node.fleet import Fleet, fleet_of  # only a root needs it
-    from weft.node.fleetkeys import to_pairs  # as above
+    from weft.node.fleetkeys import to_pairs  # only a root needs it
 
     path = settings.node.config
     try:
@@ -86,7 +91,7 @@ def founded(settings: NodeSettings) -> NodeSettings:
 
 
 def name_process(name: str) -> None:
-    """What `ps` and `top` call this process, as far as 15 bytes reach; where the kernel has no such file, nothing changes."""
+    """Set the name that `ps` and `top` show, which the kernel cuts to 15 bytes; nothing happens if the kernel cannot."""
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
         file.write(name)
 
@@ -104,7 +109,7 @@ AGAIN: Final = RoleChanged | AddressChanged | KeySwitched | SettingsReloaded
 
 
 async def _serve(settings: NodeSettings) -> Any:
-    """One start after the other, as long as each ends because the node has another role now, or another address."""
+    """Run the node, and start it again in this process as long as it ends for one of the reasons in `AGAIN`."""
     process = started(settings)
     for line in () if process.settings.is_closed else OPEN_WARNING:
         say(line.format(host=" and ".join(settings.hosts)))
@@ -119,19 +124,19 @@ async def _serve(settings: NodeSettings) -> Any:
 
 
 async def _tried(settings: NodeSettings, before: NodeSettings) -> Process:
-    """A process with changed tables; with the former ones if what the new ones need cannot be opened (OPS-007)."""
+    """A process with changed tables; with the earlier ones if that cannot be started (OPS-007)."""
     try:
         process = started(settings)
         await process.begin()
     except UserError as error:
-        say(f"{error}\n  {settings.node.name} goes on with the tables before")
+        say(f"{error}\n  {settings.node.name} goes on with the earlier tables")
         return started(before)
     return process
 
 
 def _as_what(reason: RoleChanged | AddressChanged | KeySwitched | SettingsReloaded) -> str:
     if isinstance(reason, SettingsReloaded):
-        return f"with {', '.join(f'[{table}]' for table in reason.tables)} as its file has it now"
+        return f"with the changed {', '.join(f'[{table}]' for table in reason.tables)} of its file"
     if isinstance(reason, KeySwitched):
         return "with another key"
     if isinstance(reason, AddressChanged):
@@ -140,7 +145,7 @@ def _as_what(reason: RoleChanged | AddressChanged | KeySwitched | SettingsReload
 
 
 def started(settings: NodeSettings) -> Process:
-    """The process with all that its journal has, which the collector of cycles need not look through again and again.
+    """The process, restored from its journal, whose objects the garbage collector never looks at again.
 
     Restoring makes millions of objects that stay: looking for garbage among them took more than half of a start.
     """
@@ -154,13 +159,13 @@ def started(settings: NodeSettings) -> Process:
 
 
 def say(text: str) -> None:
-    """A message to the person at the terminal; everything else is a log line."""
+    """Write a message to the person at the terminal; everything else is a log line."""
     with contextlib.suppress(OSError):
         to_stderr(f"weft: {clean(text, keeps=chr(10))}\n".encode())
 
 
 def outcome(reason: Any) -> int:
-    """Say why the node ended, and the exit code for it; None: it was told to."""
+    """Say why the node ended; returns the exit code for it. None: it was told to stop."""
     code, text, mend = _reason(reason)
     if text:
         say(f"{text}\n  try: {mend}" if mend else text)
@@ -177,7 +182,7 @@ def _reason(reason: Any) -> tuple[str, str, str]:
             return "storage-failed", str(reason), "weft journal verify, and look at the disk"
         case MemoryExceeded():
             text = f"{reason.resident_bytes // MIB} MiB of memory are more than the {reason.limit_bytes // MIB} it may have"
-            return "memory-exceeded", text, "start it again; [limits] memory_megabytes says how much it may have"
+            return "memory-exceeded", text, "start it again, or raise [limits] memory_megabytes"
         case topology.NameTaken():
             text = f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
             return "name-taken", text, "another --name"

@@ -1,6 +1,6 @@
-"""Lines of `stdout` filters, written to the node's standard output (CHN-068).
+"""Writes the lines of `stdout` filters to the node's standard output (CHN-068).
 
-A node never waits for whoever reads them: a line that does not fit at once is left out, and the next one says how many were.
+A node never waits for a reader: a line that cannot be written at once is left out, and the next one says how many were.
 """
 
 import json
@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from weft.cores.chains.messages import ShowLine
 
-LINE_BYTES_MAX: Final = 4_096  # what a pipe takes as a whole (PIPE_BUF)
+LINE_BYTES_MAX: Final = 4_096  # the most that a pipe accepts as a whole (PIPE_BUF)
 STDOUT: Final = 1
 
 
 class Showing:
-    """Performs `ShowLine`."""
+    """Performs `ShowLine`, and counts the lines that were left out."""
 
     def __init__(self, descriptor: int = STDOUT) -> None:
         self._descriptor = descriptor
         self._left_out = 0
 
     def show(self, work: ShowLine) -> None:
-        """Write one line, or drop it."""
+        """Write one line, or leave it out."""
         line = _line(work, self._left_out)
         try:
             if select.select([], [self._descriptor], [], 0)[1]:
@@ -44,10 +44,10 @@ def _line(work: ShowLine, left_out: int) -> bytes:
     if left_out:
         facts["left_out"] = left_out
     line = b""
-    for most in (len(work.payload), LINE_BYTES_MAX // 8, 0):  # a byte is six characters at most
+    for most in (len(work.payload), LINE_BYTES_MAX // 8, 0):  # in JSON a byte becomes at most six characters
         cut = {"cut": len(work.payload)} if most < len(work.payload) else {}
-        said = {**facts, **cut, "payload": work.payload[:most].decode("utf-8", "backslashreplace")}
-        line = json.dumps(said).encode() + b"\n"
+        fields = {**facts, **cut, "payload": work.payload[:most].decode("utf-8", "backslashreplace")}
+        line = json.dumps(fields).encode() + b"\n"
         if len(line) <= LINE_BYTES_MAX:
             break
     return line

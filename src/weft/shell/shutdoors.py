@@ -1,20 +1,19 @@
-"""Peers that refuse this node's key: the node retries them less and less often, and reports it (SEC-052).
+"""Knows which peers refuse this node's key, and when to try each again: less and less often (SEC-052).
 
 libzmq retries a peer that refuses it ten times a second, for ever, and reports nothing. So a peer that was dialled and
 stays silent is probed by a separate, monitored socket. If it refuses the probe, the connections to it are closed, no
-messages are queued for it, and single probes follow after pauses that double up to a minute. The first probe that is
-accepted lets all sockets dial again.
+messages are queued for it, and further probes follow after pauses that double up to a minute. As soon as one is accepted,
+all sockets dial it again.
 """
 
 import random
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-FIRST_S: Final = 1.0
-MOST_S: Final = 60.0
+FIRST_S: Final = 1.0  # pause after the first refusal
+MOST_S: Final = 60.0  # longest pause
 SPREAD: Final = 0.2  # random spread, so that a refused fleet does not retry at the same instant
-# seconds; beats come every second or two, so a peer that is silent for longer may not know this node
-SILENT_S: Final = 5.0
+SILENT_S: Final = 5.0  # then a peer counts as silent: beats come every second or two
 KNOWN_MAX: Final = 1_024  # peers that are remembered; beyond that the oldest is retried
 QUIET_S: Final = 60.0  # seconds before a peer that accepted this node, but is silent, is probed again
 OK, AWAY, REFUSED, OTHER = "ok", "away", "key-refused", "other-key"
@@ -75,7 +74,7 @@ class ShutDoors:
         self._rests[endpoint] = now + QUIET_S
 
     def forget(self) -> None:
-        """Keys have changed, ours or those of others: all peers may be tried at once."""
+        """Let all peers be tried at once: keys have changed, this node's or those of others."""
         self._rests.clear()
         self._shut = {endpoint: shut._replace(again_at=0.0) for endpoint, shut in self._shut.items()}
 
@@ -88,18 +87,18 @@ class ShutDoors:
 
 
 class Awaited:
-    """Where sockets are dialled with keys, and since when each peer is silent."""
+    """The peers that sockets dial with keys, and since when each is silent."""
 
     def __init__(self, shut: ShutDoors, *, does_hear: bool = True) -> None:
-        """`does_hear`: not so for a PUB, whose peers send nothing: what libzmq says of their connections counts."""
+        """`does_hear`: whether peers send anything. Those of a PUB do not: they are silent until their connection is accepted."""
         self._shut, self._does_hear = shut, does_hear
         self._at: dict[bytes, dict[str, str]] = {}
-        """The key that a socket has pinned, by what its `Source.peer` is, and by endpoint: one may speak to many."""
+        """The key that a peer must have, by the key of the socket (`Source.peer`) and endpoint: a socket may dial many."""
         self.unheard: dict[str, float] = {}
-        """Since when nothing was heard, through however many sockets; who is not here was heard since the last look."""
+        """Since when a peer is silent, by endpoint, over all sockets that dial it. A peer that was heard is not here."""
 
     def note(self, key: bytes, endpoint: str, now: float, curve: str = "") -> bool:
-        """Note a dialled peer, and the key that it is to have; returns whether it refuses this node, so that nothing must be dialled."""
+        """Note a peer that should be dialled, and the key that it must have; returns whether it refuses this node: do not dial."""
         if len(self.unheard) >= KNOWN_MAX:
             del self.unheard[next(iter(self.unheard))]
         self._at.setdefault(key, {})[endpoint] = curve
@@ -107,12 +106,12 @@ class Awaited:
         return self._shut.is_shut(endpoint)
 
     def note_heard(self, key: bytes) -> None:
-        """The peer has sent something."""
+        """Note that the peers of a socket have sent something."""
         for endpoint in self._at.get(key, ()):
             self.unheard.pop(endpoint, None)
 
     def note_link(self, key: bytes, endpoint: str, now: float, *, is_up: bool) -> str:
-        """A connection was accepted, or is lost; returns the key that its peer has, empty: none was pinned there."""
+        """Note that a connection was accepted or lost; returns the key that its peer must have, empty: any."""
         curve = self._at.get(key, {}).get(endpoint, "")
         if curve and not self._does_hear:
             if is_up:
@@ -122,15 +121,15 @@ class Awaited:
         return curve
 
     def drop(self, key: bytes) -> None:
-        """The socket is closed."""
+        """Forget a closed socket."""
         self._at.pop(key, None)
 
     def keys_at(self, endpoint: str) -> list[bytes]:
-        """The nodes that are dialled there."""
+        """The keys of the sockets that dial an endpoint."""
         return [key for key, places in self._at.items() if endpoint in places]
 
     def silent(self, now: float) -> list[str]:
-        """Peers that are silent for a while, or are not dialled because they refuse this node."""
+        """Peers that are silent for `SILENT_S`, or are not dialled because they refuse this node."""
         return [
             endpoint
             for places in self._at.values()
@@ -139,5 +138,5 @@ class Awaited:
         ]
 
     def _silent_since(self, endpoint: str, now: float) -> float:
-        """A connection that hears nothing is silent only while it is not accepted."""
+        """Since when a peer is silent; `now`: it is not. A peer that was heard is silent from this look on."""
         return self.unheard.setdefault(endpoint, now) if self._does_hear else self.unheard.get(endpoint, now)

@@ -1,9 +1,9 @@
-"""Every ZeroMQ socket of a node is made and limited here (SEC-010), and here it gets its keys.
+"""Makes the ZeroMQ sockets of a node, with their limits and keys (SEC-010).
 
-A node with keys serves CURVE at every TCP port that it binds, except ports of foreign protocols on loopback. Its
-connections use its own key pair, and pin the key of the expected node (SEC-013). A socket takes over options when it
-binds or connects, so one socket may serve programs of this machine at a file and peers with keys at a port: the file is
-bound first.
+A node with keys asks for keys (CURVE) at every TCP port that it binds, except ports of foreign protocols on loopback. Its
+connections use its own key pair, and accept only the key of the expected node (SEC-013). A socket uses the options that it
+has when it binds or connects. So one socket may serve local programs at a file without keys, and peers at a port with keys:
+the file is bound first.
 """
 
 import os
@@ -19,18 +19,18 @@ from weft.shell.shutdoors import ShutDoors
 from weft.shell.zap import Gatekeeper
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
-WAITING_BYTES_MAX: Final = 64 << 20  # received from one peer, if all its messages were as large as a frame may be
+WAITING_BYTES_MAX: Final = (
+    64 << 20
+)  # received from one peer and not read yet, if all its frames were of the largest size
 BACKLOG: Final = 512
 HANDSHAKE_MS: Final = 5_000
 DEAD_MS: Final = 30_000  # until a connection to an unreachable machine is closed; cores notice silence earlier
-IDLE_S, PROBE_S, PROBES_MAX = (
-    10,
-    5,
-    4,
-)  # idle time before the kernel probes the other end, time between probes, and their number
-PLACES_TRIED_MAX: Final = 4_096  # for which attempts are counted
+IDLE_S: Final = 10  # before the kernel probes the other end of an idle connection
+PROBE_S: Final = 5  # between two probes of the kernel
+PROBES_MAX: Final = 4  # probes without an answer, after which the kernel closes the connection
+PLACES_TRIED_MAX: Final = 4_096  # endpoints for which attempts are counted
 ENFORCED: Final = getattr(zmq, "ZAP_ENFORCE_DOMAIN", None)
-"""None: this libzmq lacks the option; every start tests what the bound ports really do (SEC-051)."""
+"""An option of libzmq; None: this build lacks it. Every start tests what the bound ports really do (SEC-051)."""
 
 Context = zmq.Context[zmq.Socket[bytes]]
 Socket = zmq.Socket[bytes]
@@ -45,15 +45,15 @@ OPTIONS: Final[dict[int, int]] = {
     zmq.TCP_KEEPALIVE_INTVL: PROBE_S,
     zmq.TCP_KEEPALIVE_CNT: PROBES_MAX,
 }
-"""The kernel's keepalive, and not the heartbeats of ZeroMQ.
+"""Options of all sockets. They use the kernel's keepalive, not the heartbeats of ZeroMQ.
 
-libzmq 4.3.5 aborts the process (`!_io_error`) when one is due on a connection that was lost while its queue was full.
-So a peer that sends much and disconnects could end the node.
+libzmq 4.3.5 aborts the process (`!_io_error`) when a heartbeat is due on a connection that was lost while its queue was
+full. So a peer that sends much and disconnects could end the node.
 """
 
 
 class Shape(NamedTuple):
-    """The purpose of a socket, as far as its options depend on it."""
+    """What a socket's options depend on."""
 
     kind: str
     """`ROUTER`, `DEALER`, `PUB` …"""
@@ -63,14 +63,14 @@ class Shape(NamedTuple):
     hears: int
     """Receive queue per peer, in messages."""
     routing_id: bytes = b""
-    """Of a DEALER; empty: a new one that nobody had before (SIM-021)."""
+    """The routing id of a DEALER; empty: a new random one (SIM-021)."""
     frame_bytes: int = FRAME_BYTES_MAX
     is_handed_over: bool = False
     """Whether a reconnecting peer takes over its routing id, instead of being refused."""
 
 
 def make_socket(context: Context, shape: Shape) -> Socket:
-    """A socket with its limits and without keys: `Credentials` adds those before it binds or connects."""
+    """A socket with its limits, and without keys: `Credentials` adds them before the socket binds or connects."""
     made = context.socket(getattr(zmq, shape.kind))
     hears = min(shape.hears, WAITING_BYTES_MAX // shape.frame_bytes) if shape.is_bound else shape.hears
     own: dict[int, int] = {zmq.SNDHWM: shape.sends, zmq.RCVHWM: hears, zmq.MAXMSGSIZE: shape.frame_bytes}
@@ -88,11 +88,11 @@ def make_socket(context: Context, shape: Shape) -> Socket:
 
 
 class NoKey(Exception):
-    """The key for a place is not known: nothing connects there."""
+    """No key is known for a place, so no socket may connect there."""
 
 
 class Credentials:
-    """The keys of a node and of the nodes that it knows; without keys it does nothing, and any peer may connect."""
+    """The keys of this node and of the nodes that it knows. Without keys it does nothing, and any peer may connect."""
 
     def __init__(
         self,
@@ -103,23 +103,24 @@ class Credentials:
         """`nodes_at`: the UUIDs of nodes that may be at an endpoint; for a host alone, of all nodes on that machine."""
         self.keys = keys
         self.table = table or KeyTable()
-        """Whom the node knows now; swapped as a whole."""
+        """The keys of known nodes; replaced as a whole."""
         self.gatekeeper: Gatekeeper | None = None
-        """Who counts strangers at bound sockets."""
+        """Counts and limits strangers at bound sockets."""
         self.shut = ShutDoors()
-        """Who refuses our key."""
+        """The peers that refuse this node's key."""
         self._nodes_at = nodes_at
         self._tries: dict[str, int] = {}
+        """How often a key was chosen at a place with several possible ones."""
         self._accepted: dict[str, str] = {}
-        """With which of several keys a place was reached last."""
+        """The key that was accepted last at such a place."""
 
     def watch(self, made: Socket) -> None:
-        """A socket is bound: count the peers that libzmq refuses there."""
+        """Count the peers that libzmq refuses at a socket; call it before the socket is bound."""
         if self.gatekeeper is not None:
             self.gatekeeper.watch(made)
 
     def ignore(self, made: Socket) -> None:
-        """The socket is about to be closed."""
+        """Stop counting at a socket, before it is closed."""
         if self.gatekeeper is not None:
             self.gatekeeper.ignore(made)
 
@@ -129,7 +130,7 @@ class Credentials:
         return self.keys is not None
 
     def serve(self, made: Socket, domain: bytes = DOMAIN) -> None:
-        """Let the socket bind for peers with known keys only (SEC-010), and only those that `domain` admits."""
+        """Let only peers with known keys, which `domain` admits, connect where the socket binds next (SEC-010)."""
         if self.keys is None:
             return
         made.setsockopt(zmq.ZAP_DOMAIN, domain)
@@ -148,11 +149,11 @@ class Credentials:
         return self.keys is None or bool(self.pairs(place))
 
     def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
-        """Let the socket connect with our keys to the node at that place, and to no other (SEC-013); its UUID and key.
+        """Let the socket connect only to the node at that place, with our keys (SEC-013); returns the node's UUID and key.
 
-        None without keys. NoKey if no node is known there. Where several keys are possible, because a node changes its
-        key or a machine has several nodes, each call takes the next one, until one is accepted: that one is kept while it
-        is. Whoever dials anew for each question would else take the wrong one each time.
+        None without keys; NoKey if no node is known there. If several keys are possible, because a node changes its key or
+        a machine has several nodes, each call takes the next one until one is accepted. Later calls take that one, so that
+        callers that dial for each request do not begin with a wrong one each time.
         """
         if self.keys is None:
             return None
@@ -171,12 +172,12 @@ class Credentials:
         return pairs[number % len(pairs)]
 
     def note_accepted(self, place: str, curve: str) -> None:
-        """A connection with that key pinned was accepted."""
-        if place in self._tries:  # several were possible
+        """Note that a peer with that key was reached at a place."""
+        if place in self._tries:  # several keys were possible
             self._accepted[place] = curve
 
     def note_lost(self, place: str) -> None:
-        """A connection to that place was not accepted in time: the key may be another one now."""
+        """Note that a connection to a place was not accepted in time: the key there may have changed."""
         self._accepted.pop(place, None)
 
     def owner(self, user: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""How the store of a node reaches clients, foreign servers and a broker; unused in a node without a store."""
+"""Connects the store of a node with clients, foreign servers and a broker; unused in a node without a store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ class StoreDoors:
         seed: str,
         secret: bytes = b"",
     ) -> None:
-        """`secret`: the fabric's, which protects links without keys; empty: there is none."""
+        """`secret`: the fabric's, for MACs on links without keys; empty: there is none."""
         self._secret = secret
         self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
         self._endpoint = state / ENDPOINT
@@ -83,7 +83,7 @@ class StoreDoors:
 
     @property
     def performers(self) -> dict[type, Callable[[Any], None]]:
-        """The functions that connect to foreign servers."""
+        """The functions that open and close connections to foreign servers."""
         return {Dial: self._dial, HangUp: self._hang_up}
 
     def _dial(self, work: Dial) -> None:

@@ -6,8 +6,8 @@
     port.hang_up(HangUp(peer_or_tag))
     await port.close()
 
-Each map is posted as one frame, undecoded; the core checks its content. While a client does not read, its requests are
-not read either, and the core is told to pause.
+Each map is posted as one frame, undecoded; the core checks its content. While a client does not read its answers, its
+requests are not read either, and the core is told to pause.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ MAPS: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 """First bytes of a map: every message of this protocol is one."""
 GARBAGE: Final = b"\xc1"
 """Takes the place of unreadable bytes: no MessagePack begins with this byte."""
-TURN_MESSAGES: Final = 500  # of one connection
-OUT_BYTES: Final = 1 << 20  # waiting for a slow reader; beyond, its streams pause
-OUT_BYTES_LOW: Final = 256 << 10
+TURN_MESSAGES: Final = 500  # of one connection per turn
+OUT_BYTES: Final = 1 << 20  # bytes that wait for a slow reader; with more, its streams pause
+OUT_BYTES_LOW: Final = 256 << 10  # with less, they go on
 LINGER_S: Final = 3.0  # time for the last messages on a connection that is being closed
-DIAL_S: Final = 10.0
+DIAL_S: Final = 10.0  # time to connect
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 
 
-class Told(Protocol):
-    """What this door needs of a node's runner."""
+class NodeRunner(Protocol):
+    """What the port needs of a node's runner."""
 
     inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
 
@@ -68,9 +68,9 @@ class Splitter:
 
     def __init__(self) -> None:
         self._unpacker = msgpack.Unpacker(max_buffer_size=MESSAGE_BYTES_MAX + (1 << 20))
-        self._held = bytearray()
+        self._unsplit = bytearray()
         self._begin = 0
-        """Offset of the first held byte in the stream."""
+        """Offset in the stream of the first byte of `_unsplit`."""
         self.is_broken = False
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -78,30 +78,30 @@ class Splitter:
         found: list[bytes] = []
         if self.is_broken:
             return found
-        self._held += data
+        self._unsplit += data
         try:
             self._unpacker.feed(data)
             self._split(found)
         except msgpack.OutOfData:
-            self.is_broken = len(self._held) > MESSAGE_BYTES_MAX
+            self.is_broken = len(self._unsplit) > MESSAGE_BYTES_MAX
         except (ValueError, msgpack.UnpackException):
             self.is_broken = True
         if self.is_broken:
             found.append(GARBAGE)
-            self._held.clear()
+            self._unsplit.clear()
         return found
 
     def _split(self, found: list[bytes]) -> None:
         """Append complete messages to `found`; always ends by an exception, OutOfData if nothing is wrong."""
         while True:
-            if self._held and self._held[0] not in MAPS:
+            if self._unsplit and self._unsplit[0] not in MAPS:
                 raise ValueError("no map")
             self._unpacker.skip()
             size = self._unpacker.tell() - self._begin
             if size > MESSAGE_BYTES_MAX:
                 raise ValueError("too large")
-            found.append(bytes(self._held[:size]))
-            del self._held[:size]
+            found.append(bytes(self._unsplit[:size]))
+            del self._unsplit[:size]
             self._begin += size
 
 
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
 
-    # asyncio
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is established."""
@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
         self._port.made(self, str(address[0]), int(address[1]), str(here[0]))
 
     def data_received(self, data: bytes) -> None:
-        """Received bytes, cut anywhere."""
+        """Split received bytes, which may end anywhere, into messages."""
         self._waiting.extend(self._splitter.feed(data))
         self._post()
 
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         self._port.lost(self, str(exc) if exc else "closed")
 
-    # The node
+    # Called by the node
 
     def hear(self, frames: list[bytes]) -> None:
         """Send everything that the node has for this peer in this turn."""
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._post)
 
     def _listen(self) -> None:
-        """Read from the socket only while no message waits and the other end takes its answers."""
+        """Read from the socket only while no message waits and the other end reads its answers."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -207,13 +207,13 @@ class Connection(asyncio.Protocol):
 class StorePort:
     """All connections of a node in this protocol."""
 
-    def __init__(self, runner: Told) -> None:
+    def __init__(self, runner: NodeRunner) -> None:
         self.runner = runner
         self.linger_s = LINGER_S
         self.judge: Callable[[tuple[Address, Address]], bool] | None = None
-        """Whether a client at the first end of a connection is heard at the second; None: everybody is."""
+        """Whether to accept a client, by its address and the address that it reached; None: all are accepted."""
         self.refused = 0
-        """Clients that were not."""
+        """Clients that were refused."""
         self._server: asyncio.Server | None = None
         self._connections: dict[bytes, Connection] = {}
         self._dialling: dict[bytes, asyncio.Task[None]] = {}
@@ -222,11 +222,11 @@ class StorePort:
     @property
     def port(self) -> int:
         """The port at which it listens."""
-        assert self._server is not None, "it listens"
+        assert self._server is not None, "set by `listen`"
         return int(self._server.sockets[0].getsockname()[1])
 
     async def listen(self, host: str, port: int) -> None:
-        """Listen for clients, in any case also on loopback; UserError `port-taken`."""
+        """Listen for clients at `host`, and on loopback, too; UserError `port-taken`."""
         loop = asyncio.get_running_loop()
         hosts = [host] if host in EVERYWHERE or host == "localhost" or _is_loopback(host) else [host, "127.0.0.1"]
         try:
@@ -247,7 +247,7 @@ class StorePort:
         await asyncio.sleep(0)
 
     def dial(self, work: Dial) -> None:
-        """Connect to a server; a DialFailed reports that this failed, and later that the connection has ended."""
+        """Connect to a server; the core gets a DialFailed if that fails, and when the connection ends later."""
         task = asyncio.get_running_loop().create_task(self._dial(work))
         self._dialling[work.tag] = task
         task.add_done_callback(lambda _: self._dialling.pop(work.tag, None))
@@ -290,7 +290,7 @@ class StorePort:
         """A connection has ended."""
         channel, peer = connection.source.channel, connection.source.peer
         if self._connections.pop(peer, None) is None:
-            return  # it had been refused
+            return  # a refused client
         self.runner.inside.pop((channel, peer), None)
         self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
 

@@ -1,4 +1,4 @@
-"""The file of `weft up --record`: rows are appended as they come, and a disk that refuses one ends the recording only."""
+"""The file of `weft up --record`. An error of the disk ends the recording, not the node."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ TAPE_BYTES_MAX: Final = 4 << 30  # a sensor fills that in weeks, a busy root in 
 
 
 class Tape:
-    """Appends rows to a file that only its owner may read: it contains everything the node receives, and its secret."""
+    """Appends rows to a file that only its owner may read: it has all that the node receives, and the node's secret."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -20,12 +20,12 @@ class Tape:
             raise UserError("no-file", f"{path} cannot be written: {error.strerror}", "another --record") from None
         self._bytes = os.fstat(self._file).st_size
         self.ended = ""
-        """Why nothing is written any more; empty: it is."""
+        """Why the recording has ended; empty: it goes on."""
         if not self._bytes:
             self.write(MAGIC)
 
     def write(self, row: bytes) -> None:
-        """Append one row, before the node acts on it; so even a killed process leaves it behind."""
+        """Append one row. It is called before the node acts on the row, so the file has it even if the node is killed."""
         if self.ended:
             return
         if self._bytes + len(row) > TAPE_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""What an operator sees of a node: log lines, the status, health and metrics of its http pages (OBS-001..005)."""
+"""Shows a node to its operator: log lines, and pages of status, health and metrics over HTTP (OBS-001..005)."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 JSON_LINES_TYPE: Final = "application/jsonl"
 HTTP_NOTE: Final = "http.endpoint"
-"""The file in the state directory that says where the pages are."""
+"""The file in the state directory with the address of the pages."""
 
 
 @dataclass
@@ -82,18 +82,19 @@ class Telemetry:
     token: str = ""
     """The token that programs of other machines need; empty: on an open fabric everybody may read."""
     state: Path = Path()
-    """Its state directory, where programs of this machine find it."""
+    """The node's state directory, where programs of this machine find its address."""
     is_drained: bool = False
-    """The drain has written everything and closed."""
+    """Whether the drain has written everything, and has closed."""
     segments: int = 0
-    """Published since the start, and the rows in them."""
+    """Segments that were published since the start."""
     rows: int = 0
+    """Rows in these segments."""
 
     def __post_init__(self) -> None:
         self.started_at = self.clock.now().mono
         self._tracing = asyncio.Lock()
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
-        """Those of other contexts than the links have."""
+        """The gatekeepers of other ZeroMQ contexts than that of `links`."""
         self.open_doors: Callable[[], Iterable[OpenDoor]] = lambda: ()
         """Where the node listens without asking for a key."""
         self.console = Console(self.console_facts)
@@ -105,8 +106,8 @@ class Telemetry:
         self.health.refusals = lambda: [each["at"] for each in self.security_facts()["shut"]]
 
     def on_tell(self, event: Any) -> None:
-        """Log an event that has a row in the table of events; others are told between cores only."""
-        kind = type(event)  # a busy node tells thousands a second, and few of them are of interest here (OBS-009)
+        """Log an event that has a row in the table of events; all others are only for cores."""
+        kind = type(event)  # fast, as a busy node has thousands of events per second (OBS-009)
         if kind in HEARD:
             self.health.hear(event, self.clock.now())
         elif kind is SegmentPublished:
@@ -119,12 +120,12 @@ class Telemetry:
             self.log.write(row.level, row.name, describe(event)[2])
 
     def look(self) -> None:
-        """Once a second: update the health checks, and log counts of suppressed lines."""
+        """Update the health checks, and log how many lines were left out; called about once a second."""
         self.health.look(self.clock.now())
         self.log.settle()
 
     def pages(self) -> Routes:
-        """The http pages of this node."""
+        """The HTTP pages of this node."""
         return {
             "/status": Route(self._status_page),
             "/healthz": Route(self._health_page),
@@ -139,7 +140,7 @@ class Telemetry:
         }
 
     def _catalog_pages(self) -> Routes:
-        """Those of a broker: only a node that is one loads it."""
+        """The pages of a broker of the catalog; only a node that is one imports them."""
         if "catalog" not in self.node.cores:
             return {}
         from weft.cores.catalog.core import Catalog
@@ -150,7 +151,7 @@ class Telemetry:
         return catalogpages.routes_of(broker)
 
     def note(self, records: Iterable[Record], now: Now) -> None:
-        """Pass on records that are durable here: to the console, and to `/metrics/fleet`."""
+        """Pass records that are durable here to the console and to `/metrics/fleet`."""
         self.console.values.note(records, now)
         self.fleet.note(records, now)
 
@@ -176,7 +177,7 @@ class Telemetry:
         )
 
     def status(self) -> dict[str, Any]:
-        """Everything at a glance, as `weft status --json` prints it; the schema is only added to (OBS-005)."""
+        """The whole status, as `weft status --json` prints it. Fields are only added to it, never removed (OBS-005)."""
         table, node = self.settings.node, self.node
         return {
             "name": table.name,
@@ -257,7 +258,7 @@ class Telemetry:
         ]
 
     def _foreign(self) -> list[dict[str, Any]]:
-        """Other senders of DATA to this node (MEA-020)."""
+        """Foreign nodes that send DATA to this node (MEA-020)."""
         measurement, now = self.node.cores.get("measurement"), self.clock.now().mono
         sources = measurement.foreign.sources if isinstance(measurement, Measurement) else {}
         return [
@@ -267,7 +268,7 @@ class Telemetry:
 
     @property
     def _topology(self) -> Topology | None:
-        """None: the node is configured to run without a topology."""
+        """The core of the topology; None: the node runs without one."""
         topology = self.node.cores.get("topology")
         return topology if isinstance(topology, Topology) else None
 
@@ -276,7 +277,7 @@ class Telemetry:
         return {"name": record.name, "endpoint": record.endpoint} if record else {"name": "", "endpoint": ""}
 
     def _tree(self) -> list[dict[str, Any]]:
-        """The nodes of the fleet, at the root with the number each should run: the highest of its topics (CFG-092)."""
+        """The nodes of the fleet; at the root with the last write that concerns each: the highest of its topics (CFG-092)."""
         rows, topology = self.node.census.rows(), self._topology
         if topology is None:
             return []
@@ -302,10 +303,7 @@ class Telemetry:
         ]
 
     def security_facts(self) -> dict[str, Any]:
-        """Handshakes by outcome, the last refused peer, the number of known nodes, and ports that need no key.
-
-        Without keys no port needs one.
-        """
+        """Handshakes by outcome, the last refused peer, the number of known nodes, and ports that need no key."""
         gatekeepers = [each for each in (self.links.gatekeeper, *self.gatekeepers()) if each is not None]
         return {
             "handshakes": {why: sum(each.decided[why] for each in gatekeepers) for why in OUTCOMES},
@@ -357,7 +355,7 @@ class Telemetry:
         return Response(200, JSON_LINES_TYPE, "".join(f"{line}\n" for line in self.flight.lines()).encode())
 
     async def _trace_page(self, request: Request) -> Response:
-        """What this node knows of one record (OBS-007); a thread reads it from the disk."""
+        """What this node knows of one record (OBS-007), which a thread reads from the disk."""
         wanted = wanted_of(request.query)
         if wanted is None:
             return Response(400, TEXT, b"/trace?origin=NODE&sequence=N, and stream=, era=\n")
@@ -399,14 +397,14 @@ class Telemetry:
 
 
 def _console_of(telemetry: Telemetry) -> Routes:
-    """The console of a node, with what its pages read."""
+    """The routes of a node's console."""
     node, console, clock = telemetry.node, telemetry.console, telemetry.clock
     commands = Commands()
     lake = lake_of(telemetry.settings, telemetry.state) if "drain" in node.cores else None
 
     @cache
     def reader() -> "DocumentReader":
-        from weft.shell.console.documents import DocumentReader  # only a node that has documents loads it
+        from weft.shell.console.documents import DocumentReader  # only a node with documents imports it
 
         return DocumentReader(lambda: cast("Documents", node.cores["document"]), telemetry.state, commands)
 
@@ -424,18 +422,18 @@ def _console_of(telemetry: Telemetry) -> Routes:
 
 
 async def serve_pages(telemetry: Telemetry) -> None:
-    """Answer from now on, and note where, for commands that know a node by its name."""
+    """Serve the pages, and write their address into the state directory, for commands that know a node by its name."""
     table = telemetry.settings.node
     await telemetry.http.serve(with_loopback(table.host), table.port + HTTP_PORT)
     note_down(telemetry.state / HTTP_NOTE, f"127.0.0.1:{table.port + HTTP_PORT}")
 
 
 async def close_pages(telemetry: Telemetry) -> None:
-    """Answer no more."""
+    """Serve the pages no more."""
     (telemetry.state / HTTP_NOTE).unlink(missing_ok=True)
     await telemetry.http.close()
 
 
 def lake_of(settings: NodeSettings, state: Path) -> Path:
-    """Where a node drains to while it is a root."""
+    """The directory of the lake that a node writes while it is a root."""
     return Path(settings.lake.path or state / "lake")

@@ -1,7 +1,7 @@
-"""Where one record is at this node: what its journal and its carrier know about it (OBS-007).
+"""Finds one record at this node: what its journal and its carrier know about it (OBS-007).
 
-Footers say which numbers a closed segment holds, so few segments are read. It runs in a thread, because reading one
-takes a tenth of a second.
+The footer of a closed segment lists its numbers, so few segments are read. Reading one takes a tenth of a second, so it
+happens in a thread.
 """
 
 import json
@@ -23,21 +23,21 @@ DIGITS_MAX: Final = 18  # so that a number fits into 64 bits
 STREAMS: Final = {stream.name.lower(): (int(stream),) for stream in Stream} | {
     "messages": (int(Stream.MESSAGES), OUTBOX, INBOX)
 }
-"""By the names that people use: mail under way counts as messages."""
+"""Numbers of streams, by the names that people use: mail under way counts as messages."""
 NAMES: Final = {number: name for name, numbers in STREAMS.items() for number in numbers}
 
 
-def is_by(origin: str, said: str) -> bool:
+def is_by(origin: str, text: str) -> bool:
     """Whether a text names an origin: its full name, or the beginning of its last part, with or without hyphens.
 
     >>> is_by("Hall 5/5f3a9c21aa", "5f3a-9c21"), is_by("Hall 5/5f3a9c21aa", "9c21"), is_by("hall", "hall")
     (True, False, True)
     """
-    return origin == said or ("/" in origin and origin.rpartition("/")[2].startswith(said.lower().replace("-", "")))
+    return origin == text or ("/" in origin and origin.rpartition("/")[2].startswith(text.lower().replace("-", "")))
 
 
 class Wanted(NamedTuple):
-    """A number of an origin; without stream or era it stands for any."""
+    """The number of a record and its origin; without stream or era: those of any."""
 
     origin: str
     """A node's UUID in hex, another origin's text, or the beginning of its last part: `5f3a9c21` of `Hall 5/5f3a9c21…`."""
@@ -60,15 +60,15 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(query: str) -> Wanted | None:
-    """Parses `origin=…&sequence=…&stream=…&era=…`; None if the query is invalid."""
-    said = {name: values[-1] for name, values in parse_qs(query).items()}
-    number, era = said.get("sequence", ""), said.get("era", "")
-    if not said.get("origin") or not is_number(number) or (era and not is_number(era)):
+    """Read `origin=…&sequence=…&stream=…&era=…`; None if the query is invalid."""
+    fields = {name: values[-1] for name, values in parse_qs(query).items()}
+    number, era = fields.get("sequence", ""), fields.get("era", "")
+    if not fields.get("origin") or not is_number(number) or (era and not is_number(era)):
         return None
-    streams = STREAMS.get(said.get("stream", ""), ())
-    if "stream" in said and not streams:
+    streams = STREAMS.get(fields.get("stream", ""), ())
+    if "stream" in fields and not streams:
         return None
-    return Wanted(said["origin"], int(number), streams, int(era) if era else None)
+    return Wanted(fields["origin"], int(number), streams, int(era) if era else None)
 
 
 def is_number(text: str, digits_max: int = DIGITS_MAX) -> bool:
@@ -77,7 +77,7 @@ def is_number(text: str, digits_max: int = DIGITS_MAX) -> bool:
 
 
 class Tracer:
-    """Reads the journal of a running node, from any thread."""
+    """Reads the journal of a running node; may be used in any thread."""
 
     def __init__(self, node: Node, journal: Journal, files: Files) -> None:
         self._node, self._journal, self._files = node, journal, files
@@ -123,7 +123,7 @@ class Tracer:
         }
 
     def _stage(self, lsn: int) -> str:
-        """At a root `kept` or `drained`; elsewhere `waiting`, `sent`, `held` (by the parent) or `safe`."""
+        """How far a record has come: at a root `kept` or `drained`; elsewhere `waiting`, `sent`, `held` or `safe`."""
         if self._node.settings.level == "root":
             return "drained" if lsn <= self._node.released.get("drain", 0) else "kept"
         carrier = self._node.cores.get("carrier")

@@ -1,7 +1,7 @@
-"""A node probes its own ports as a stranger, at every start: one that lets the stranger in ends the start (SEC-051).
+"""Tests a node's own ports at every start: if one accepts a stranger, the node does not start (SEC-051).
 
-An option of libzmq may be missing in a build, or be ignored, so the behaviour itself is tested. Each port is tried
-without keys, and with a key pair that no node knows.
+An option of libzmq may be missing in a build, or be ignored; so the behaviour itself is tested. Each port is tried without
+keys, and with a key pair that no node knows.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from zmq.utils.monitor import parse_monitor_message
 from weft.shell.keys import Keys
 from weft.shell.sockets import Context, Socket, connect_with
 
-PATIENCE_S: Final = 3.0  # a port that has not answered for so long has let nobody in
-LOOK_S: Final = 0.01
+PATIENCE_S: Final = 3.0  # a port that has not answered until then has not accepted the stranger
+LOOK_S: Final = 0.01  # between two looks at the tries
 COUNTERPARTS: Final = {"ROUTER": "DEALER", "SUB": "PUB", "PUB": "SUB", "XPUB": "SUB"}
 _ENDED: Final = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -27,13 +27,13 @@ _ENDED: Final = (
 
 
 class Entrance(NamedTuple):
-    """A place where a socket with keys is bound."""
+    """A port where a socket with keys is bound."""
 
     name: str
     endpoint: str
     """`tcp://host:port`."""
     socket: str
-    """Its type."""
+    """The type of the socket."""
 
 
 class _Try(NamedTuple):
@@ -42,16 +42,16 @@ class _Try(NamedTuple):
 
 
 async def open_entrances(entrances: Iterable[Entrance], server: str) -> list[Entrance]:
-    """Which entrances of the node with that public key let a stranger in."""
+    """The entrances that accept a stranger; `server`: the node's public key."""
     context: Context = zmq.Context()
     stranger = Keys(*(each.decode() for each in zmq.curve_keypair()))
     with ExitStack() as closing:
         closing.callback(context.term)
-        tries = [_knock(context, closing, door, keys, server) for door in entrances for keys in (None, stranger)]
-        return list(dict.fromkeys(await _let_in(tries)))
+        tries = [_begin(context, closing, door, keys, server) for door in entrances for keys in (None, stranger)]
+        return list(dict.fromkeys(await _accepting(tries)))
 
 
-def _knock(context: Context, closing: ExitStack, door: Entrance, keys: Keys | None, server: str) -> _Try:
+def _begin(context: Context, closing: ExitStack, door: Entrance, keys: Keys | None, server: str) -> _Try:
     made = prober(context, closing, COUNTERPARTS[door.socket], door.endpoint)
     if keys is not None:
         connect_with(made, keys, server)
@@ -61,7 +61,7 @@ def _knock(context: Context, closing: ExitStack, door: Entrance, keys: Keys | No
 
 
 def prober(context: Context, closing: ExitStack, kind: str, endpoint: str) -> Socket:
-    """A socket of that type that is to be connected once, to see whether it is let in; `closing` closes it."""
+    """A socket of that type, to connect once and see whether it is accepted; `closing` closes it."""
     made = context.socket(getattr(zmq, kind))
     closing.callback(made.close, 0)
     made.setsockopt(zmq.LINGER, 0)
@@ -70,15 +70,15 @@ def prober(context: Context, closing: ExitStack, kind: str, endpoint: str) -> So
 
 
 def watched(made: Socket, closing: ExitStack, events: int) -> Socket:
-    """The monitor of a socket, before it is connected; `closing` closes it."""
+    """The monitor of a socket that is not connected yet; `closing` closes it."""
     monitor = made.get_monitor_socket(events)
     closing.callback(monitor.close, 0)
     closing.callback(made.disable_monitor)
     return monitor
 
 
-async def _let_in(tries: list[_Try]) -> list[Entrance]:
-    """Those whose first handshake succeeded; ends when all probes have ended, or after `PATIENCE_S`."""
+async def _accepting(tries: list[_Try]) -> list[Entrance]:
+    """The entrances where a first handshake succeeded; returns when all tries have ended, or after `PATIENCE_S`."""
     loop, waiting, found = asyncio.get_running_loop(), list(tries), []
     ends_at = loop.time() + PATIENCE_S
     while waiting and loop.time() < ends_at:

@@ -1,7 +1,7 @@
 """Notices at once when a local program of a node dies (CLI-005).
 
-A killed program sends no goodbye. Its silence would be noticed only after seconds, in which its messages wait; the
-kernel reports its end at once through a descriptor of the process.
+A killed program sends no goodbye. Its silence would be noticed only after seconds, in which its messages wait. The kernel
+reports its end at once, through a descriptor of the process.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from weft.cores.chains.messages import ProcessAttached, ProcessEnded
 
-LAST_WORDS_S: Final = 0.02  # seconds; what it sent before is still in a socket's buffer, and is read first
+LAST_WORDS_S: Final = 0.02  # delay of the report, so that messages still in the socket's buffer are read first
 
 
 class Watch:
-    """The processes of all clients; `order` gives a core an order."""
+    """Watches the processes of all clients; `order` gives a core an order."""
 
     def __init__(self, order: Callable[[str, Any], None]) -> None:
         self._order = order
@@ -24,14 +24,14 @@ class Watch:
         """The descriptor of each process."""
 
     def hear(self, event: Any) -> None:
-        """A client has attached, and the kernel has named its process: watch that."""
+        """Watch the process of a client that has attached."""
         if isinstance(event, ProcessAttached) and event.process not in self._watched:
-            # the kernel lacks these descriptors, or the process is dead: then silence will show it
+            # if the kernel lacks these descriptors, or the process is dead already, its silence is noticed later
             with contextlib.suppress(OSError):
                 self._begin(event.process)
 
     def close(self) -> None:
-        """Watch no process any more."""
+        """Stop watching."""
         for process in list(self._watched):
             self._end(process)
 

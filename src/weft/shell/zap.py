@@ -1,7 +1,7 @@
-"""The handler that libzmq asks at every handshake whether a peer may connect (ZAP 1.0; SEC-010, SEC-011).
+"""Decides at every handshake whether a peer may connect: libzmq asks this handler (ZAP 1.0; SEC-010, SEC-011).
 
-Sockets are made with `ZAP_ENFORCE_DOMAIN`, so that without a handler no peer can connect. The handler only checks that
-a key is known; permissions are checked for every message (SEC-012). Its table is replaced atomically.
+Sockets are made with `ZAP_ENFORCE_DOMAIN`, so that no peer can connect without a handler. The handler only checks that a
+key is known; permissions are checked for every message (SEC-012). Its table is replaced as a whole.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from weft.shell.monitors import Monitors
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd", "too-much")
-"""Outcomes of a handshake.
+"""Outcomes of a handshake: those of `Verdict.why`, and three more.
 
-`Verdict.why`; `no-handshake` if libzmq refuses without asking; `crowd` if too many connections, of one address or in
-all, had proved nothing yet, and this one had waited longest; `too-much` if it had said more than a handshake has.
+`no-handshake`: libzmq refused without asking. `crowd`: too many connections, of one address or in all, had not proved a
+key, and this one was the oldest. `too-much`: it had sent more than a handshake needs.
 """
-LOOK_S: Final = 0.1  # what one that proves nothing may say in addition: as much as its network carries meanwhile
+LOOK_S: Final = 0.1  # between two looks at connections without a proof; in between they may send too much
 TURN_MAX: Final = 256  # handshakes in one callback, so that a crowd of strangers cannot starve the node
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -31,18 +31,18 @@ _WATCHED: Final = _REFUSED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 
 
 class Gatekeeper:
-    """Answers the requests of one ZeroMQ context, on the running loop, from `open` to `close`."""
+    """Answers the requests of one ZeroMQ context in the running loop, from `open` to `close`."""
 
     def __init__(self, context: "zmq.Context[Any]", table: KeyTable) -> None:
         self.table = table
-        """Whom it knows; give it another one, and the next request is decided by that."""
+        """The keys that it knows; it may be replaced at any time, and decides the next request."""
         self.decided: Counter[str] = Counter()
-        """Handshakes by `Verdict.why`; `no-handshake`: those that libzmq itself refused: they had no keys,
-        took ours for another's, or said again what was recorded."""
+        """Handshakes by outcome. For `no-handshake`, the peer had no keys, expected another key here, or sent a recorded
+        handshake again."""
         self.last_refused = ""
-        """The address of who was refused last, as far as it was said."""
+        """The address of the peer that was refused last, if it is known."""
         self.crowd = Crowd()
-        """Who has connected and has proved nothing yet."""
+        """The connections that have not proved a key."""
         self._monitors = Monitors(context)
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
@@ -56,19 +56,19 @@ class Gatekeeper:
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
 
     def forget(self) -> None:
-        """Reset the counts: those so far come from our own probes."""
+        """Reset the counts: so far they come from the node's own tries."""
         self.decided.clear()
         self.last_refused = ""
 
     def watch(self, made: "zmq.Socket[Any]") -> None:
-        """Count peers that libzmq refuses at a bound socket without asking: without keys, or with a wrong key for ours.
+        """Count peers that libzmq refuses at a socket without asking: without keys, or with a wrong key for this node.
 
-        Also note who connects and disconnects there, so that unproved connections stay within limits (SEC-053).
+        Also note connections and their ends there, so that those without a proof stay within limits (SEC-053).
         """
         self._monitors.watch(made, _WATCHED, partial(self._note, id(made)))
 
     def ignore(self, made: "zmq.Socket[Any]") -> None:
-        """The socket is about to be closed."""
+        """Stop watching a socket, before it is closed."""
         if self._monitors.ignore(made):
             self.crowd.leave(id(made))
 
@@ -89,7 +89,7 @@ class Gatekeeper:
             self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """End what says too much, as long as somebody is there who has proved nothing."""
+        """End connections that have sent too much without a proof; look again while there are some without one."""
         for knock in self.crowd.loud():
             self._send_away(knock, "too-much")
         self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if len(self.crowd) else None
