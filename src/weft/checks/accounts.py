@@ -1,7 +1,7 @@
-"""Adds up what a node says of its messages: taken = passed on + ended (by reason) + held, on every stretch of the road (FLD-020).
+"""Checks a node's counts of messages: taken = passed on + ended (by reason) + held, on every stretch of the road (FLD-020).
 
 The numbers are those of a node's status, `cores.chains.mail` and `cores.carrier`, so the same check judges a simulated node
-and a real one: `weft status --json`. What is held is counted off the links and queues, not off the other numbers.
+and a real one: `weft status --json`. Held messages are counted in the links and queues, not computed from other numbers.
 """
 
 from collections.abc import Mapping

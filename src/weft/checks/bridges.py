@@ -1,4 +1,4 @@
-"""What brokers that are bridged say of each other's services, of health, and what taps tell, against what is true."""
+"""Compares what bridged brokers list of each other's services and their health, and what taps report, with the truth."""
 
 from typing import ClassVar, Final
 
@@ -13,7 +13,7 @@ GONE: Final = ("inactive", "remove")
 
 
 class Service:
-    """What is true of one service."""
+    """The true state of one service."""
 
     def __init__(self) -> None:
         self.name = self.broker = ""
@@ -25,7 +25,7 @@ class Service:
 
 
 class OfServices(Checker):
-    """What several rules share: the services, as they are."""
+    """The base of several rules: keeps the true state of all services."""
 
     HEARS: ClassVar = {("info", "service"): "note_service", ("info", "ill"): "note_ill"}
 
@@ -42,19 +42,19 @@ class OfServices(Checker):
 
 
 class Broker:
-    """What is true of one broker's node, and what it lists of other networks."""
+    """The true state of one broker's node, and what it lists of other networks."""
 
     def __init__(self) -> None:
         self.stands_since: int | None = None
-        """Since when its process runs without a pause; None: it does not."""
+        """Since when its process runs without a pause; None: it does not run."""
         self.imports: set[tuple[str, str]] = set()
 
 
 class Crossed(OfServices):
-    """Of every service one network says what is true, the others import it as `name@net` (BRI-005, BRI-006, BRI-013).
+    """One network is the authority on each service; the others import it as `name@net` (BRI-005, BRI-006, BRI-013).
 
-    No entry comes home, or under the name of a network that has no such service. A broker that is cut off from all
-    others lists nothing of them soon; when all is whole again, each lists all that runs, and nothing else.
+    No network imports its own service, or one of a network that has no such service. A broker that is cut off from all
+    others soon lists nothing of them; when all connections are back, each lists all running services and nothing else.
     """
 
     rule = "crossed"
@@ -96,7 +96,7 @@ class Crossed(OfServices):
             self.cuts.pop((here, there), None)
 
     def note_time(self, fact: Fact) -> None:
-        """Time has passed: nothing may be left of networks that cannot be reached."""
+        """Time has passed: unreachable networks may have no entry left."""
         for name, broker in self.brokers.items():
             since = self._alone_since(name, broker)
             if broker.imports and since is not None and fact.at - since > SILENT_NS + SLACK_NS:
@@ -104,7 +104,7 @@ class Crossed(OfServices):
                 self.broken(f"{name} is cut off for {shown_s(fact.at - since)}, and lists {key[0]} {key[1]}", fact)
 
     def _alone_since(self, name: str, broker: Broker) -> int | None:
-        """Since when no other broker can be reached; None: it can, or the node does not stand."""
+        """Since when no other broker can be reached; None: one can, or the node does not run."""
         if broker.stands_since is None:
             return None
         since = broker.stands_since
@@ -138,7 +138,7 @@ class Crossed(OfServices):
 
 
 class Healthy(OfServices):
-    """At rest the health of every service is that which its checks find, wherever it is listed (BEA-024)."""
+    """At rest every broker lists the true health of every service (BEA-024)."""
 
     rule = "healthy"
     HEARS: ClassVar = {**OfServices.HEARS, ("info", "health"): "note_listed", ("info", "imports"): "note_listed"}
@@ -151,7 +151,7 @@ class Healthy(OfServices):
 
 
 class CalledOnce(OfServices):
-    """A call over bridges is served once at most, and answered by an instance that was called (BRI-011)."""
+    """A call over bridges is served at most once, and answered by an instance of the called service (BRI-011)."""
 
     rule = "called_once"
     HEARS: ClassVar = {**OfServices.HEARS, ("info", "served"): "note_served", ("ok", "called"): "note_called"}
@@ -175,9 +175,9 @@ class CalledOnce(OfServices):
 
 
 class Tapped(Checker):
-    """Taps count all that they leave out, and copy in order what has passed (MON-003, MON-004).
+    """Taps copy messages in order, and count those that they leave out (MON-003, MON-004).
 
-    What a service has seen is what it copied, dropped and left out; no copy comes twice, or before its message.
+    The messages that a service has seen are those copied, dropped and left out; no copy comes twice, or before its message.
     """
 
     rule = "tapped"

@@ -46,7 +46,7 @@ class Node:
         self.is_up = self.is_paused = False
         self.since = 0
         self.listed: dict[str, str] = {}
-        """Hosts that it lists as live, and the operation that said so last."""
+        """Hosts that it lists as live, and the last operation on each."""
 
 
 class Living(Checker):
@@ -72,7 +72,7 @@ class Living(Checker):
         self.services: dict[str, Truth] = {}
         self.nodes: dict[str, Node] = {}
         self.paths: dict[tuple[str, str], tuple[str, int]] = {}
-        """Cables that were touched: their state, and since when."""
+        """Cables that have had a fault: their state, and since when."""
         self.due: dict[tuple[str, str], int] = {}
         """(broker, host): by when it has to be called gone."""
         self.shown: dict[str, set[str]] = {}
@@ -142,7 +142,7 @@ class Living(Checker):
         self._changed(fact)
 
     def _judge(self, host: str, truth: Truth, fact: Fact) -> None:
-        """A service is called dead: wrong if it was reachable for as long as the silence had to last.
+        """A service is called dead: that is wrong if it was reachable during the whole time of silence.
 
         A pause of the broker itself is no excuse (BEA-022).
         """
@@ -241,7 +241,7 @@ class Departed(Checker):
         self.stopped: dict[str, int] = {}
         """Which start of a service has said goodbye last."""
         self.left: dict[tuple[str, str], Fact] = {}
-        """(broker, service): the fact that says that it left."""
+        """(broker, service): the fact with which it left."""
 
     def note_service(self, fact: Fact) -> None:
         if fact.value[0] == "started":

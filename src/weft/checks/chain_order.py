@@ -1,10 +1,10 @@
 """A message passes the links of its chain in order, without skipping one (CHN-010, CHN-012, CHN-013; CHK-016).
 
 The history line is `offer`: a node hands a message to a program that may rewrite it, so that the message waits there.
-It says the place of that link in the chain, and the places of all such links that stand there just now. Places are
-never used again while the node runs, so a place that is listed twice has stood all the time between. Read-only programs
-are not judged: a copy may be discarded (CHN-018). Nor is a message that is handed out again because its program was
-lost: that goes on wherever somebody of that name stands now.
+It contains the place of that link in the chain, and the places of all such links at that time. Places are never used again
+while the node runs, so a link whose place is listed twice was there all the time between. Read-only programs are not
+judged: a copy may be discarded (CHN-018). Nor is a message that is handed out again because its program was lost: it goes
+on at whichever link has that name now.
 """
 
 from typing import Any, ClassVar

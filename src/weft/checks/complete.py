@@ -4,8 +4,8 @@ Per stream and origin, what was taken is delivered at the root, announced as los
 on the way. That holds at every instant: so whenever a journal gives something up, by intent or because its disk
 is gone, it must be somewhere else. At rest nothing is spooled: what was taken is in the lake, or named there.
 
-Only with the origin's own disk can go what no other node has, and only with the disk of who gave something up the
-announcement of it: these are *unknown*, and the completeness table rightly calls them missing.
+Numbers that only the origin has are lost with its disk, and the announcement of a loss with the disk of the node that gave
+them up. These numbers are *unknown*, and the completeness table rightly calls them missing.
 """
 
 from collections.abc import Iterable
@@ -38,21 +38,21 @@ class Complete(Checker):
     def __init__(self) -> None:
         self.taken: Shelf = {}
         self.makers: dict[Key, str] = {}
-        """Who took it first: where an origin is no start of a node, it is that of whoever makes it."""
+        """The node that took it first: if an origin is no start of a node, it belongs to the node that makes its records."""
         self.unknown: Shelf = {}
-        """Taken, and gone with the disk of their origin."""
+        """Numbers that were taken, and lost with the disk of their origin."""
         self.held: dict[str, Shelf] = {}
         self.losses: dict[str, Shelf] = {}
         """Announcements of loss, by the journal that holds them."""
         self.lake: Shelf = {}
         self.named: Shelf = {}
-        """Announced lost in the lake."""
+        """Numbers that are announced as lost in the lake."""
         self.links: dict[Key, int] = {}
-        """Per stream and origin: its last number, as the start after it said."""
+        """Per stream and origin: its last number, as the next start of the node has reported."""
         self.rewound: set[str] = set()
         """Nodes whose disk was lost or went back: they cannot know how their eras before ended."""
         self.gone: dict[str, None] = {}
-        """Nodes that are dead for good."""
+        """Nodes that will never run again."""
         self.quiet: Fact | None = None
 
     def note_taken(self, fact: Fact) -> None:
@@ -136,7 +136,7 @@ class Complete(Checker):
         return without(was_taken, [shelf[key] for shelf in copies if key in shelf])
 
     def note_gone(self, fact: Fact) -> None:
-        """The contents of this journal stay in it."""
+        """This node will never run again: the contents of its journal stay there."""
         self.gone[fact.node] = None
 
     def note_quiet(self, fact: Fact) -> None:

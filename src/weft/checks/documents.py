@@ -1,9 +1,8 @@
 """A document is the fold of its log at every node, and no node passes on what it could not have folded (CHK-015).
 
 The history lines are these. `durable operation`: an operation of a source is in this node's journal. `event operation`:
-the node has heard it. `sent operation`: this node passes it on, or says again. `info document`: how this node stands:
-digests of its log (the gapless part of each source), of the document that it shows, and of that log folded anew, where
-somebody did that. `info log`: the numbers that a node shows of each source. `info disk`: its disk is lost, or an old
+the node has received it. `sent operation`: this node passes it on, or sends it again. `info document`: digests of this
+node's log (the gapless part of each source), of the document that it shows, and, if it was folded again, of that. `info log`: the numbers that a node shows of each source. `info disk`: its disk is lost, or an old
 one. An element that was deleted comes back by a fold of the same log only if an operation of that log brings it back:
 so this rule is also that of CHK-011 for documents.
 """
@@ -30,9 +29,9 @@ class PrefixFold(Checker):
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str, str], RangeSet] = {}
-        """Per node, session and source: the operations in its journal, and those that it has heard."""
+        """Per node, session and source: the operations in its journal, and those that it has received."""
         self.folded: dict[tuple[str, str], Fact] = {}
-        """Per session and digest of a log: the first node that showed what it folds to."""
+        """Per session and digest of a log: the first node that showed its document."""
 
     def note_disk(self, fact: Fact) -> None:
         """The contents of an old disk are unknown: nothing is required of that node until it has it again."""
@@ -128,7 +127,7 @@ class OwnFirst(Checker):
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str, str], RangeSet] = {}
-        """Per node, session and source: what is durable there, or was heard of others."""
+        """Per node, session and source: the operations that are durable there, or were received from others."""
 
     def note_operation(self, fact: Fact) -> None:
         session, source, sequence = fact.value

@@ -1,4 +1,4 @@
-"""What was acknowledged is found again at every start, if the disk was kept (CHK-006)."""
+"""Every start finds all acknowledged records again, if the disk was kept (CHK-006)."""
 
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ class Durable(Checker):
 
     def __init__(self) -> None:
         self.owed: dict[str, Shelf] = {}
-        """What each node has to find again."""
+        """The records that each node must find again."""
         self.sent: dict[tuple[str, int], Sent] = {}
         self.answered: dict[tuple[str, str, int], int] = {}
         self.given_up: dict[str, Shelf] = {}

@@ -24,17 +24,17 @@ class ExactlyOnce(Checker):
     def __init__(self) -> None:
         self.taken: Shelf = {}
         self.delivered: dict[str, Shelf] = {}
-        """By root: what its journal has ever held."""
+        """By root: all numbers that its journal has ever held."""
         self.lakes: dict[str, Shelf] = {}
-        """By root: what its lake holds. Two may hold the same, since who becomes the root may drain it again."""
+        """By root: the numbers in its lake. Two lakes may hold the same, because a new root may drain it again."""
         self.again: dict[str, Shelf] = {}
         """By root, and by its lake (`lake of NAME`): operations of documents that are there a second time."""
         self.carried: dict[str, Shelf] = {}
         self.doubled: dict[str, Shelf] = {}
-        """What a node held twice, by two paths, before it was the root: its lake has that twice, the tables once."""
+        """Numbers that a node held twice, by two paths, before it was the root: its lake has them twice, the tables once."""
         self.segments: dict[tuple[str, int], int] = {}
         self.unknowing: set[str] = set()
-        """Roots that said that they do not know what their lakes hold: what comes home meanwhile may be there twice."""
+        """Roots that have reported that they do not know what their lakes hold: records that come meanwhile may be there twice."""
 
     def note_unknown(self, fact: Fact) -> None:
         (is_unknown,) = fact.value

@@ -1,8 +1,8 @@
 """Compares the answers to clients of a real fabric with the final state of its nodes and its lake (FLD-040).
 
 The internals of nodes are unknown here: only requests, answers, and the state of all nodes when the fabric has come to
-rest. Each key has one writer, which writes one value after the other; what stands there at the end is the value that
-was acknowledged last, or one that was asked for since and never answered.
+rest. Each key has one writer, which writes one value after the other. At the end the key must have the value that was
+acknowledged last, or one that was requested since and never answered.
 """
 
 from bisect import bisect_left
@@ -16,17 +16,17 @@ SHOWN_MAX: Final = 5  # keys in a sentence
 
 
 class Written(Checker):
-    """What several rules share: requests and acknowledgements, by protocol and key."""
+    """The base of several rules: keeps requests and acknowledgements, by protocol and key."""
 
     HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "put"): "note_told", ("info", "quiet"): "note_quiet"}
 
     def __init__(self) -> None:
         self.possible: dict[str, dict[str, list[Any]]] = {}
-        """By protocol and key: what was acknowledged last, and what was asked for since."""
+        """By protocol and key: the value acknowledged last, and those requested since."""
         self.told: dict[str, dict[str, Fact]] = {}
         """By protocol and key: the last acknowledgement."""
         self.judged: Counter[str] = Counter()
-        """How many nodes, or lakes, have said by protocol what they hold."""
+        """By protocol: how many nodes, or lakes, have reported what they hold."""
         self.quiet: Fact | None = None
 
     def note_put(self, fact: Fact) -> None:
@@ -84,7 +84,7 @@ class Acknowledged(Written):
 
 
 class Delivered(Written):
-    """What was acknowledged stands at the end of its road: there once, or at least once where that is the promise."""
+    """Every acknowledged message has reached its destination: once, or at least once if only that is promised."""
 
     rule = "delivered"
     HEARS: ClassVar = {**Written.HEARS, ("info", "delivered"): "note_delivered"}
@@ -121,10 +121,10 @@ class Read(Written):
 
     def __init__(self) -> None:
         self.asked: dict[tuple[str, str], dict[Any, list[int]]] = {}
-        """Per protocol and key: which of the writes asked for each value; None, the first: nothing is there."""
+        """Per protocol and key: which writes have each value. The first, None, stands for an absent key."""
         self.count: Counter[tuple[str, str]] = Counter()
         self.stands: dict[tuple[str, str, str], tuple[int, Fact]] = {}
-        """Per reader, protocol and key: the latest write that it surely knows, and by which fact."""
+        """Per reader, protocol and key: the latest write that it knows, and the fact that shows it."""
 
     def note_put(self, fact: Fact) -> None:
         protocol, key, value = fact.value
@@ -171,5 +171,5 @@ class Saw(Read):
 DELIVERED: Final = frozenset({"messages", "readers", "calls"})
 """Protocols whose writes go to one destination instead of to all replicas."""
 AGAIN: Final = frozenset({"readers"})
-"""Of these, the ones that may deliver more than once: a confirming reader gets unconfirmed messages again."""
+"""Protocols of these that may deliver more than once: a confirming reader gets unconfirmed messages again."""
 FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered, Read, Saw)

@@ -61,7 +61,7 @@ class OneRoot(Checker):
 
 
 class Claimed(Checker):
-    """A number that a node claims stands for one set of pairs: who adopts a snapshot has what others have there (FLD-002)."""
+    """One number stands for one set of pairs: a node that adopts a snapshot has the same pairs as all others (FLD-002)."""
 
     rule = "claimed"
     HEARS: ClassVar = {("info", "disk"): "note_disk", ("event", "adopted"): "note_adopted"}
@@ -83,7 +83,7 @@ class Claimed(Checker):
 
 
 class Numbers(Checker):
-    """Only a root writes; its numbers ascend, and each belongs to one write for ever (CFG-022, REC-012, REC-014)."""
+    """Only a root writes; its numbers ascend, and each belongs to one write only (CFG-022, REC-012, REC-014)."""
 
     rule = "numbers"
     HEARS: ClassVar = {
@@ -103,7 +103,7 @@ class Numbers(Checker):
         """Per fleet, per epoch of a root: its lowest and its highest number."""
         self.epochs: dict[str, int] = {}
         self.has_lost = False
-        """With a disk went what was written before: a number may come again."""
+        """Whether a disk was lost with earlier writes: then a number may be used again."""
 
     def note_start(self, fact: Fact) -> None:
         self.roots.discard(fact.node)
@@ -280,7 +280,7 @@ class Swift(Checker):
 
     def __init__(self) -> None:
         self.due: dict[tuple[str, str], Fact] = {}
-        """What has to happen: a fleet has a root, a node a parent other than the one that died."""
+        """What must happen in time: a fleet gets a root, or a node a parent other than the dead one."""
 
     def note_due(self, fact: Fact) -> None:
         what, whom, _, _ = fact.value

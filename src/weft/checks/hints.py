@@ -11,9 +11,9 @@ EPOCH_STEP_MAX = 100_000  # a fleet's own elections never reach this epoch (FLD-
 
 
 class Unmoved(Checker):
-    """A hint ends no node, moves no child from a parent that answers, and leads nobody into a far epoch (FLD-010, FLD-011).
+    """A hint ends no node, moves no child away from an answering parent, and leads no node to a far epoch (FLD-010, FLD-011).
 
-    Where machines do not share an address that only they can reach, nobody can prove that a name is taken.
+    Machines that share no address which only they can reach cannot prove that a name is taken: no node may end for that.
     """
 
     rule = "unmoved"

@@ -10,7 +10,7 @@ from weft.checks.history import Fact, write_lines
 
 
 class Book:
-    """The history of one run; any thread writes into it."""
+    """The history of one run; any thread may write into it."""
 
     def __init__(self, path: Path) -> None:
         self.facts: list[Fact] = []
@@ -18,7 +18,7 @@ class Book:
         self._file = path.open("ab")
         self._began = time.monotonic_ns()
         self.strange: list[str] = []
-        """What a client was told that can never be right."""
+        """Wrong answers that clients have got, one sentence each."""
 
     def note(self, node: str, kind: str, what: str, value: Any = None) -> Fact:
         """Append one fact, with the current time."""
@@ -37,7 +37,7 @@ class Book:
         self.note(node, "ok", "put", [protocol, key, value])
 
     def acknowledged(self) -> dict[str, int]:
-        """How many writes, by protocol."""
+        """How many writes were acknowledged, by protocol."""
         with self._lock:
             told = [fact.value[0] for fact in self.facts if (fact.kind, fact.what) == ("ok", "put")]
         return {protocol: told.count(protocol) for protocol in sorted(set(told))}

@@ -1,7 +1,7 @@
-"""Clients of two brokers that are bridged: services behind the far one, who calls them from here, and who taps the near one.
+"""Clients of two bridged brokers: services behind the far one, their callers here, and taps at the near one.
 
-A call and its answer are sealed with a sum, since an open bridge carries flipped bits as they are: who serves or hears
-something else has heard nothing.
+Calls and answers carry a checksum, because an open bridge does not detect flipped bits. A message with a wrong checksum is
+ignored.
 """
 
 import json
@@ -23,7 +23,7 @@ COUNTS: Final = ("seen", "copied", "dropped", "sampled")
 
 
 def sealed(text: str) -> bytes:
-    """The text with its sum.
+    """The text with its checksum in front.
 
     >>> sealed("a"), unsealed(b"e8b7be43 a"), unsealed(b"e8b7be43 b")
     (b'e8b7be43 a', 'a', '')
@@ -32,13 +32,13 @@ def sealed(text: str) -> bytes:
 
 
 def unsealed(said: bytes) -> str:
-    """The text; empty if its sum is another one."""
+    """The text; empty if its checksum is wrong."""
     text = said[9:].decode("utf-8", "replace")
     return text if sealed(text) == said else ""
 
 
 class Far(Service):
-    """A service of the far broker: it answers each call with its own name and what it was asked, and counts what it served."""
+    """A service of the far broker: it answers each call with its own name and the question, and counts its calls."""
 
     protocol = "bridged"
 
@@ -56,7 +56,7 @@ class Far(Service):
 
 
 class Caller(Client):
-    """Looks services of the far network up at the near broker, and calls them where that says; a call is never repeated."""
+    """Looks up services of the far network at the near broker, and calls them there; a call is never repeated."""
 
     protocol = "calls"
 
@@ -64,7 +64,7 @@ class Caller(Client):
         super().__init__(at, book, seed)
         self.broker, self.services = broker, services
         self.misanswered = 0
-        """Calls that were answered by what another service, or another call, had to be."""
+        """Calls that got the answer of another service or to another call."""
 
     def turn(self) -> None:
         while self.writes and not self.is_over.is_set():
@@ -75,7 +75,7 @@ class Caller(Client):
         self.is_over.wait(limits.LOOK_S)
 
     def _place(self, name: str) -> str:
-        """Where a service is called, according to the near broker; empty: nowhere now."""
+        """The address of a service, according to the near broker; empty: it has none now."""
         assert self.context is not None
         said = requested(self.context, f"tcp://{self.broker}", b"u_U", name.encode())
         record = read_json(said[2]).get(name) if said[0] == REPLY and len(said) > 2 else None
@@ -95,7 +95,7 @@ class Caller(Client):
 
 
 class Tapper(Client):
-    """Taps the broker of its machine now and then, and notes the numbers of all copies, and how many there should be."""
+    """Taps the broker of its machine at times, and notes the numbers of all copies, and how many there should be."""
 
     protocol = "taps"
     WANTED: ClassVar = {"service": BROKER_ITSELF, "sample": 4, "max_frame": 0, "seconds": limits.TAP_S}
@@ -104,7 +104,7 @@ class Tapper(Client):
         super().__init__(at, book, seed)
         self.port = port
         self.counts: Counter[str] = Counter()
-        """Of what was heard: copies, reports, ends."""
+        """How many copies, reports and ends of taps have come."""
 
     def turn(self) -> None:
         assert self.context is not None
@@ -125,7 +125,7 @@ class Tapper(Client):
         self.is_over.wait(limits.TAP_S)
 
     def _place(self, port: int) -> str:
-        """Only who comes from the broker's own machine may tap, so the source is said, too."""
+        """The endpoint with a source address, because the broker only lets programs of its own machine tap."""
         return f"tcp://{LOCAL}:0;{self.at.inside}:{port}"
 
     def _listen(self, tap: str, heard: "zmq.Socket[bytes]") -> None:
@@ -139,7 +139,7 @@ class Tapper(Client):
                 return
 
     def _note(self, tap: str, said: dict[str, Any]) -> None:
-        """In the words of the checker `tapped`."""
+        """Note it in the form that the checker `tapped` reads."""
         self.counts[said["type"]] += 1
         counts = [said.get(name, 0) for name in COUNTS]
         if said["type"] == "copy":

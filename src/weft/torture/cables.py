@@ -1,8 +1,8 @@
 """The cables between machines: takes Ethernet frames, and decides at which port and time they leave.
 
-No socket, no clock (FLD-040). Each machine has one cable; its faults (weather) are set separately for both directions.
-If a bit in a TCP payload is flipped, the checksum is corrected, because the kernel would drop the frame otherwise: what
-is tested is what happens beyond TCP.
+It has no socket and no clock (FLD-040). Each machine has one cable; its faults (weather) are set separately for both
+directions. If a bit in a TCP payload is flipped, the checksum is corrected, because otherwise the kernel would drop the
+frame, and Weft would not see the fault.
 """
 
 import heapq
@@ -17,9 +17,9 @@ IPV4: Final = b"\x08\x00"
 TCP: Final = 6
 HEADER: Final = 14
 FLAGS: Final = 13
-"""The byte of a TCP header that has its flags, which no segment with a payload but a reset has `RST` set in."""
+"""The byte of a TCP header with its flags."""
 RST: Final = 2
-"""The bit of that byte."""
+"""The bit of that byte for a reset. Ordinary segments with a payload never have it."""
 
 
 class Weather(NamedTuple):
@@ -32,7 +32,7 @@ class Weather(NamedTuple):
     flip_one_in: int = 0
     """One in this many segments with a payload is altered; 0: none."""
     reset_one_in: int = 0
-    """One in this many segments with a payload resets its connection instead; 0: none."""
+    """One in this many segments with a payload is replaced by a reset of its connection; 0: none."""
     rough_one_in: int = 0
     """One in this many frames is lost, one is doubled, and one is so late that others overtake it; 0: none."""
 
@@ -57,7 +57,7 @@ class Line:
         self.free_at = 0.0
 
     def leaves_at(self, now: float, size: int) -> float | None:
-        """When a frame that arrives now has passed; None: it is lost."""
+        """When a frame that enters now leaves; None: it is lost."""
         if self.weather.is_cut:
             return None
         if not self.weather.bytes_per_s:
@@ -111,7 +111,7 @@ class Switch:
             heapq.heappush(self._leaving, Leaving(instant, self._number, other, frame))
 
     def _roughened(self, at: float, one_in: int) -> list[float]:
-        """When a frame that is due at `at` leaves a cable with faults: never, twice, late, or on time."""
+        """The times at which a frame that is due at `at` leaves a cable with faults: none, two, a later one, or `at`."""
         fate = self._chance.randrange(one_in)
         if fate == 0:
             return []
@@ -129,7 +129,7 @@ class Switch:
         return flipped(frame, self._chance.randrange(where[0], where[1]), self._chance.randrange(8))
 
     def _perhaps_reset(self, frame: bytes, one_in: int) -> bytes:
-        """The receiver gives up the connection, and says so to the sender when that repeats what was lost."""
+        """The frame, or a reset in its place: the receiver closes the connection, and resets it when the sender repeats."""
         if payload_of(frame) is None or self._chance.randrange(one_in):
             return frame
         self.counts["reset"] += 1
@@ -148,12 +148,12 @@ class Switch:
 
 
 def segment_of(frame: bytes) -> int:
-    """Where what is in an IPv4 packet begins."""
+    """Where the payload of an IPv4 packet begins."""
     return HEADER + (frame[HEADER] & 0x0F) * 4
 
 
 def payload_of(frame: bytes) -> tuple[int, int] | None:
-    """Where the payload of a TCP segment begins and ends; None: this is none, or it is empty."""
+    """Where the payload of a TCP segment begins and ends; None: the frame is no TCP segment, or its payload is empty."""
     if frame[12:14] != IPV4 or len(frame) < HEADER + 40 or frame[HEADER + 9] != TCP:
         return None
     segment = segment_of(frame)

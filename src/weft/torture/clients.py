@@ -1,7 +1,7 @@
-"""Plain clients of all protocols: each is a thread at one machine that writes, and notes what it was told.
+"""Plain clients of all protocols: each is a thread at one machine that writes, and notes the answers that it gets.
 
-They speak the wire by its documents and use no code of Weft's own client libraries. Whoever is refused, or not answered,
-comes back and goes on with the next number; nothing is taken for written that was not acknowledged.
+They are written from the documents of the protocols and use no code of Weft's client libraries. A client that is refused,
+or not answered, reconnects and goes on with the next number. Only acknowledged values count as written.
 """
 
 import http.client
@@ -26,7 +26,7 @@ from weft.torture.book import Book
 from weft.torture.room import step_into
 
 LOCAL: Final = "127.0.0.1"
-"""Loopback of the machine that a thread stands at: orders are accepted only from there."""
+"""Loopback of the machine of a thread: nodes accept orders only from there."""
 ORDERS: Final = 6
 STORE: Final = 5
 SESSION: Final = "torture"
@@ -40,10 +40,10 @@ class Machine(NamedTuple):
     host: str
     port: int
     namespace: str
-    """Name of its network; empty: that of this process."""
+    """Name of its network namespace; empty: that of this process."""
     state: Path
     is_closed: bool = False
-    """Whether its node has keys: then it serves programs only on the machine's loopback."""
+    """Whether its node has keys: then it serves programs on the machine's loopback only."""
 
     @property
     def inside(self) -> str:
@@ -52,11 +52,11 @@ class Machine(NamedTuple):
 
 
 class Away(Exception):
-    """The node does not answer, or not now."""
+    """Raised when the node does not answer."""
 
 
 class Client(threading.Thread, ABC):
-    """One client at one machine. `turn` is what it does until it is interrupted."""
+    """One client at one machine. `turn` is its work until it is interrupted."""
 
     protocol: ClassVar[str] = ""
 
@@ -94,7 +94,7 @@ class Client(threading.Thread, ABC):
         self.writes = False
 
     def end(self) -> None:
-        """Send nothing any more."""
+        """Stop, and send nothing more."""
         self.is_over.set()
         self.join(limits.ANSWER_S + 5)
 
@@ -132,7 +132,7 @@ def ask(at: Machine, path: str, body: Any = None, patience_s: float = limits.ANS
 
 
 def read_json(said: bytes) -> Any:
-    """What an answer says; Away if it was altered on the way so that it says nothing."""
+    """An answer parsed as JSON; Away if it was altered on the way and cannot be read."""
     try:
         return json.loads(said)
     except ValueError:
@@ -163,7 +163,7 @@ class Configuration(Client):
 
 
 class Messages(Client):
-    """Sends messages up the tree; repeats, with its tags, what had no final status when the connection broke."""
+    """Sends messages up the tree; after a broken connection, repeats those without a final status under the same tags."""
 
     protocol = "messages"
     OPEN_MAX: ClassVar[int] = 32
@@ -229,7 +229,7 @@ class Reader(Client):
         self.id = self.chance.randbytes(16)
         self.seen: dict[str, int] = {}
         self.stands = False
-        """Whether the node has taken its registration once: what arrived before is not for it."""
+        """Whether the node has accepted its registration once: messages that arrived before are not for this reader."""
 
     def turn(self) -> None:
         link = self.dealer(self.endpoint("chains.endpoint"))
@@ -281,7 +281,7 @@ def _send(link: "zmq.Socket[bytes]", tag: int, text: str) -> None:
 
 
 class Stored(Client):
-    """Writes and deletes entries of its own in the store of its node, and reads there what others wrote, too."""
+    """Writes and deletes its own entries in the store of its node, and reads the entries of others, too."""
 
     protocol = "store"
     KEYS: ClassVar[int] = 40
@@ -289,7 +289,7 @@ class Stored(Client):
     def __init__(self, at: Machine, book: Book, seed: str, writers: tuple[str, ...]) -> None:
         super().__init__(at, book, seed)
         self.writers = writers
-        """At which nodes there are others of its kind."""
+        """The nodes of all clients of this kind."""
 
     def turn(self) -> None:
         link = StoreLink(self.at)
@@ -346,9 +346,9 @@ class StoreLink:
         return told
 
     def watch(self, *elements: Any) -> Iterator[tuple[str, Any]]:
-        """What stands below a path, then each change: its elements with dots between, and the value; None: none any more.
+        """The entries below a path, then each change: its path with dots, and the value, None if it was deleted.
 
-        `("", None)` stands between the two, and again whenever all is said. Raises Away if changes were left out.
+        `("", None)` comes between the two, and again whenever the list is up to date. Raises Away if changes were left out.
         """
         seq = self._say("watch", {"path": self.path(*elements), "fetch": True})
         before: list[Any] = []
@@ -449,7 +449,7 @@ class DocumentLink:
 
 
 class Service(Client):
-    """A program that registers in the catalog, beats and answers, says goodbye after a while, and comes back as another."""
+    """A program that registers in the catalog, sends beats, answers calls, leaves after a while, and registers under a new name."""
 
     protocol = "catalog"
 
@@ -457,7 +457,7 @@ class Service(Client):
         super().__init__(at, book, seed)
         self.broker = broker
         self.current = ""
-        """The name of its life now; empty: it has none."""
+        """Its present name; empty: it is not registered."""
 
     def turn(self) -> None:
         if not self.writes:
@@ -492,7 +492,7 @@ class Service(Client):
                 link.close(0)
 
     def _serve(self, name: str, link: "zmq.Socket[bytes]", calls: "zmq.Socket[bytes]", ends_at: float) -> bool:
-        """True: its life is over; False: the broker is gone, so it must register again."""
+        """Serve until `ends_at` and return True; or return False when the broker is gone and it must register again."""
         heard_at = beat_at = time.monotonic()
         while not self.is_over.is_set():
             ready = dict(self._poll(link, calls))
@@ -533,7 +533,7 @@ class Service(Client):
             calls.send_multipart(said, zmq.DONTWAIT)
 
     def answer(self, name: str, frames: list[bytes]) -> list[bytes]:
-        """What a message at its own socket is answered; empty: nothing."""
+        """The answer to a message at its own socket; empty: none."""
         match frames:
             case [peer, empty, b"ping", when, *_]:
                 return [peer, empty, b"pong", when, name.encode()]
@@ -565,7 +565,7 @@ def listed(context: "zmq.Context[Any]", broker: str, names: list[str]) -> dict[s
 
 
 def requested(context: "zmq.Context[Any]", endpoint: str, command: bytes, *body: bytes) -> list[bytes]:
-    """What a request is answered: command, time, bodies; Away."""
+    """The answer to a request: command, time, bodies; Away if there is none."""
     link: zmq.Socket[bytes] = context.socket(zmq.REQ)
     link.setsockopt(zmq.LINGER, 0)
     try:

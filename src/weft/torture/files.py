@@ -11,10 +11,10 @@ DOCUMENTS: Final = (ROOT, "collector-1", "sensor-1", "sensor-4")
 STORES: Final = (ROOT, "collector-2", "sensor-2", "sensor-3", "sensor-4")
 BROKER: Final = "collector-1"
 FAR: Final = "collector-2"
-"""Where the broker of a second network is, which is bridged to the first."""
+"""The machine whose broker has a second network, which is bridged to the first."""
 NEAR_NET: Final = "near"
 FAR_NET: Final = "far"
-BEHIND: Final = 10  # the first port behind a node's ten: its catalog, and the three of that behind it
+BEHIND: Final = 10  # the first port after a node's ten: its catalog's, followed by three more of the catalog
 BRIDGE: Final = 3
 DOCUMENT: Final = BEHIND + BRIDGE + 1
 FLEET_NAME: Final = "torture"
@@ -108,7 +108,7 @@ memory_megabytes = 1024
 [limits.cores]
 document = 400
 """
-# A log takes some 3,400 bytes an entry, and is the same at all: who has less room stays behind the others as it should.
+# A log takes about 3,400 bytes an entry at every node; a node with a lower limit would rightly fall behind the others.
 BROKERS: Final = """
 [catalog]
 host = "{host}"
@@ -126,7 +126,7 @@ import = ["*"]
 
 
 def write_files(place: Path, lake: Path, machines: dict[str, Machine]) -> None:
-    """All files of a run."""
+    """Write all files of a run."""
     collectors = ", ".join(f'"{machines[name].host}:{machines[name].port}"' for name in COLLECTORS)
     (place / "fleet.toml").write_text(FLEET.format(collectors=collectors), "utf-8")
     for name in NODES:
@@ -154,13 +154,13 @@ def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) 
 
 
 def _bridge(near: Machine, *, is_far: bool) -> str:
-    """The far broker dials the near one."""
+    """The bridge's part of a node's file: the far broker dials the near one."""
     to = f'"{near.host}:{broker_port(near) + BRIDGE}"' if is_far else ""
     return BRIDGED.format(net=FAR_NET if is_far else NEAR_NET, to=to)
 
 
 def broker_port(at: Machine) -> int:
-    """Where the catalog listens: its usual port where it has a machine of its own."""
+    """The port of the catalog: its usual one if the node has a machine of its own."""
     return CATALOG if at.namespace else at.port + BEHIND
 
 

@@ -1,7 +1,7 @@
 """Collects the final state of all nodes as facts, and lets `weft.checks` judge the whole history.
 
-Replicas are asked over the wire, by the plain clients. Journals and segments are read from the disk, when everything
-has ended; the tables are compared with the segments by `weft lake check`.
+The plain clients ask replicas over the wire. Journals and segments are read from the disk when all processes have ended;
+`weft lake check` compares the tables with the segments.
 """
 
 import json
@@ -39,11 +39,11 @@ BODIES: Final = "all operations"
 SHOWN: Final = "the document"
 NUMBERS: Final = "numbers by source"
 ABOUT: Final = (BODIES, SHOWN, NUMBERS)
-"""What stands beside the notes of a document: digests of its log and of what it shows, and what its log has of whom."""
+"""Facts of a document besides its notes: digests of its log and of the shown document, and the log's numbers by source."""
 ROAD: Final = (Stream.SAMPLES, Stream.EVENTS, Stream.CATALOG, Stream.STORE, Stream.DOCUMENTS)
-"""Streams whose origins number without a hole; messages are judged by what their senders were told."""
+"""Streams whose numbers have no holes. Messages are judged by the statuses that their senders got."""
 LATE: Final = (Stream.EVENTS, Stream.CATALOG)
-"""Of these, what nodes write while they end."""
+"""The streams of these to which nodes write while they end."""
 
 
 def digest(held: Any) -> str:
@@ -51,7 +51,7 @@ def digest(held: Any) -> str:
     return blake2b(json.dumps(held, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-# Replicas; each of these runs in a thread that stands at the machine
+# Replicas; each of these functions runs in a thread on the machine
 
 
 def configuration_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
@@ -85,7 +85,7 @@ def store_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
 
 
 def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
-    """How often each note stands in the log, and what stands beside them (`ABOUT`)."""
+    """How often each note is in the log, and the other facts of the document (`ABOUT`)."""
     link = context.socket(zmq.DEALER)
     link.setsockopt(zmq.LINGER, 0)
     try:
@@ -113,7 +113,7 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
 
 
 class Notes:
-    """Counts the notes in a log; of an operation and its adopted copies, one counts (DOC-013)."""
+    """Counts the notes in a log; an operation and its adopted copies count once (DOC-013)."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def notes_in(operation: Any) -> Iterator[str]:
 
 
 def keys_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
-    """Whose keys a node knows: those of each name."""
+    """The keys that a node knows, by name."""
     status, told = ask(at, "/order", {"order": "keys"})
     if status != 200:
         raise Away(str(told))
@@ -160,14 +160,14 @@ REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
     "documents": (DOCUMENTS, document_of),
     "keys": (NODES, keys_of),
 }
-"""By protocol: who holds all of it, and how one is asked."""
+"""By protocol: the nodes that hold all data, and the function that asks one."""
 
 
 CATALOGS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "catalog": ((BROKER, ""),),
     "bridged": ((FAR, ""), (BROKER, f"@{FAR_NET}")),
 }
-"""By protocol: which brokers list its services, and what stands behind their names there."""
+"""By protocol: the brokers that list its services, and the ending of their names there."""
 
 
 def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str], behind: str = "") -> dict[str, Any]:
@@ -177,7 +177,7 @@ def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str], behin
 
 
 def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:
-    """What all replicas hold, by protocol and node, and a digest of each."""
+    """Note what all replicas hold, by protocol and node, and a digest of each."""
     for protocol, by_node in held.items():
         for node, values in by_node.items():
             book.note(node, "info", "state", [protocol, digest(values)])
@@ -185,12 +185,12 @@ def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:
 
 
 def note_replica(book: Book, protocol: str, node: str, values: dict[str, Any]) -> None:
-    """Everything that a node holds."""
+    """Note everything that a node holds."""
     book.note(node, "info", "replica", [protocol, values])
 
 
 def note_document(book: Book, protocol: str, node: str, values: dict[str, Any]) -> None:
-    """A node's log, and the document that it shows."""
+    """Note a node's log, and the document that it shows."""
     counts = {key: count for key, count in values.items() if key not in ABOUT}
     note_replica(book, protocol, node, dict.fromkeys(counts, ""))
     book.note(node, "info", "log", [SESSION, [list(each) for each in values.get(NUMBERS, {}).items()]])
@@ -201,7 +201,7 @@ def note_document(book: Book, protocol: str, node: str, values: dict[str, Any]) 
 
 
 def note_registers(book: Book, _: str, node: str, values: dict[str, Any]) -> None:
-    """Somebody reads there what all the replacing has come to."""
+    """Note the final values of the shared keys as read at a node."""
     for number, (key, value) in enumerate(sorted(values.items())):
         book.note("", "invoke", "call", [f"reader at {node}", number, key, ["get"]])
         book.note("", "ok", "call", [f"reader at {node}", number, value])
@@ -212,11 +212,11 @@ NOTES: Final[dict[str, Callable[[Book, str, str, dict[str, Any]], None]]] = {
     "registers": note_registers,
     "keys": lambda *_: None,
 }
-"""Protocols whose replicas hold something else than what clients put there."""
+"""How to note replicas of protocols that hold something else than the values that clients wrote."""
 
 
 def note_members(book: Book, states: dict[str, Path], placed: dict[str, list[str]]) -> None:
-    """Who belongs to the fabric, by name, and by the UUID that a drain is called by; who stands in the trees of roots."""
+    """Note who belongs to the fabric, by name and by UUID (which names its drain), and who is in the trees of roots."""
     uuids = [json.loads((state / "node.json").read_text("utf-8"))["node"] for state in states.values()]
     book.note("", "info", "members", dict.fromkeys((*states, *uuids), FLEET_NAME))
     for root, names in placed.items():
@@ -231,7 +231,7 @@ Taken = dict[Stream, VersionVector]
 
 
 def taken_in(journals: list[Path]) -> Taken:
-    """All numbers of the streams that go up which stand in these journals."""
+    """All numbers in these journals of the streams that go up."""
     taken = {stream: VersionVector() for stream in ROAD}
     for journal in journals:
         for _, record in JournalReader(journal).entries():
@@ -241,15 +241,15 @@ def taken_in(journals: list[Path]) -> Taken:
 
 
 def note_road(book: Book, at_rest: Taken, at_end: Taken, lake: Path) -> None:
-    """What was taken, by the journals, and what is in the lake's segments.
+    """Note what was taken, by the journals, and what is in the lake's segments.
 
-    What nodes have to say of their own end (events, services that left) may stay in the journal of the root, which hands it
-    on when it is started again. So of these streams only what stood there before the end is judged.
+    Records about the end itself (events, services that left) may stay in the root's journal, which would drain them after
+    its next start. So of these streams only the records from before the end are judged.
     """
     layout = Layout(lake)
     segments = [(drain, manifest) for stream in ROAD for drain, manifest in manifests_of(layout, stream)]
     taken = {stream: (at_rest if stream in LATE else at_end)[stream] for stream in ROAD}
-    for _, manifest in segments:  # a journal forgets what is safe
+    for _, manifest in segments:  # journals have forgotten safe records
         taken[_stream(manifest)].update(manifest.vector())
     for stream, vector in taken.items():
         for origin, numbers in vector:
@@ -264,7 +264,7 @@ def _stream(manifest: Manifest) -> Stream:
 
 
 def manifests_of(layout: Layout, stream: Stream) -> Iterator[tuple[str, Manifest]]:
-    """All segments of a stream, drain by drain, each proved to follow the one before it."""
+    """All segments of a stream, drain by drain; each is verified to follow the one before it."""
     name = STREAMS[stream - 1]
     place = layout.drains(name)
     for drain in sorted(path.name for path in place.iterdir()) if place.is_dir() else ():
@@ -276,7 +276,7 @@ def manifests_of(layout: Layout, stream: Stream) -> Iterator[tuple[str, Manifest
 
 
 def segment_fact(manifest: Manifest) -> list[Any]:
-    """What a checker is told of a segment."""
+    """A segment in the form that checkers read."""
     claims = [
         [str(origin_of(name, era)), first, last] for name, era, ranges in manifest.ranges for first, last in ranges
     ]
@@ -287,7 +287,7 @@ def segment_fact(manifest: Manifest) -> list[Any]:
 
 
 def note_messages(book: Book, lake: Path) -> None:
-    """How often each message stands in the lake's segments."""
+    """Note how often each message is in the lake's segments."""
     import pyarrow.parquet as pq
 
     rows: list[Row] = []
@@ -309,10 +309,10 @@ class Row(NamedTuple):
 
 
 def counted(rows: list[Row]) -> dict[str, int]:
-    """How often each text is there.
+    """How often each text counts.
 
-    Whoever becomes the root may drain what the root before it has drained, under the same identity: the tables hold that
-    once. Twice is the same identity in one drain, or one text under two identities.
+    A new root may drain again what the root before it has drained, under the same identity: the tables hold that once. A
+    text counts twice if one drain has its identity twice, or if it has two identities.
     """
     by_drain = Counter((row.text, row.identity, row.drain) for row in rows)
     most: dict[tuple[str, tuple[str, int, int]], int] = {}
@@ -339,11 +339,11 @@ def tables_differ(lake: Path) -> list[str]:
 
 
 def grows(memory: list[tuple[float, int]], entries: Sequence[float] = ()) -> bool:
-    """Whether the last quarter of the faults is far above the one before.
+    """Whether a process used much more memory in the last quarter of the faults than in the third.
 
-    Of each quarter the upper quartile counts: a process that was just started again is small. `entries`: when each entry of
-    the document was acknowledged, in order, in seconds, of a node that takes part in it; a document is held whole, so it may
-    grow by them.
+    The upper quartile of each quarter is compared, because a process that has just started is small. `entries`: when each
+    entry of the document was acknowledged, in order, in seconds, if the node takes part in it. A document is held whole, so
+    the process may grow by its entries.
     """
     if len(memory) < limits.MEMORY_NOTES_MIN or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
         return False

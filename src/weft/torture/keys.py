@@ -1,4 +1,4 @@
-"""A closed fabric, by the commands that a person types: machines come in, get other keys, and are shut out (SEC-054)."""
+"""Runs a closed fabric by the commands that a person types: machines join, get new keys, and are revoked (SEC-054)."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ HALF: Final = re.compile(r'^ *(public|secret)-key = "(.{40})"$', re.MULTILINE)
 
 Result = TypeVar("Result")
 Steps = Generator["subprocess.Popen[str] | None", str | None, Result]
-"""Yields the command that it waits for, and is sent what that said, None if it failed; yields None to wait a little."""
+"""A generator: yields a command to wait for and is sent its output, None if it failed; or yields None to wait a little."""
 
 
 class Pair(NamedTuple):
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(state: Path) -> Pair | None:
-    """The key pair on a machine's disk; None: it has none that can be read."""
+    """The key pair on a machine's disk; None: there is none that can be read."""
     try:
         halves = dict(HALF.findall((state / "keys" / "node.key_secret").read_text("ascii")))
     except (OSError, UnicodeDecodeError):
@@ -54,7 +54,7 @@ class Errand:
         self._again_at = 0.0
 
     def go(self, now: float) -> None:
-        """Go on, if the last command has ended; a while later, if it failed."""
+        """Go on if the last command has ended; if it failed, a little later."""
         command = self._command
         if self.is_over or (command is not None and command.poll() is None):
             return
@@ -78,7 +78,7 @@ class Errand:
 
 
 class Operator:
-    """The person who runs a closed fabric. `hold` stops a machine's node for as long as it is not let go."""
+    """The person who runs a closed fabric. `hold` stops a machine's node until it is let go."""
 
     def __init__(
         self, place: Path, machines: dict[str, Machine], hold: Callable[[str], None], let_go: Callable[[str], None]
@@ -87,23 +87,23 @@ class Operator:
         self.former: list[Pair] = []
         """Pairs that were renewed or revoked."""
         self.token = ""
-        """One by which a machine has joined."""
+        """A token by which a machine has joined."""
         self.done: Counter[str] = Counter()
-        """Machines that came in, keys that were renewed or revoked."""
+        """How many machines have joined, and how many keys were rotated or revoked."""
         self.acts: dict[str, tuple[Callable[[str], None], Callable[[str], None]]] = {
             "rotate": (self.rotate, lambda _: None),
             "revoke": (self.revoke, self.restore),
         }
-        """How the faults of keys begin, and how they end."""
+        """The functions that begin and end each fault of keys."""
         self._hold, self._let_go = hold, let_go
         self._errands: dict[tuple[str, str], Errand] = {}
         self._root = ROOT
         self._shut: set[str] = set()
-        """Whose keys shall be nobody's now."""
+        """Machines whose keys shall be revoked now."""
         self._log: TextIO = (place / "commands.log").open("a", encoding="utf-8")
 
     def typed(self, name: str, *words: str) -> "subprocess.Popen[str]":
-        """A command that begins at a machine."""
+        """Start a command on a machine."""
         space = self.machines[name].namespace
         prefix = ("ip", "netns", "exec", space) if space else ()
         environment = {**os.environ, "HOME": str(self.place), "XDG_STATE_HOME": str(self.place / "home")}
@@ -115,29 +115,29 @@ class Operator:
         )  # fmt: skip
 
     def found(self) -> None:
-        """Make the keys of the root, and let everybody else come in when it runs."""
+        """Make the keys of the root; all other machines join when it runs."""
         root = self.machines[ROOT]
         made = self.typed(ROOT, "init", "--name", ROOT, "--state", str(root.state), "--fleet", FLEET_NAME)
         made.communicate(timeout=limits.JOIN_S)
         assert made.returncode == 0, f"{self.place / 'commands.log'} says why weft init failed"
 
     def let_in(self, names: tuple[str, ...]) -> None:
-        """Invite machines, and let them join and run: the first one, then all others at once."""
+        """Invite machines and let them join: the first one, then all others at once."""
         for name in names:
             self._hold(name)
         self._begin("in", names[0], self._come_in_first(names))
 
     def rotate(self, name: str) -> None:
-        """Let a node have another key."""
+        """Rotate the key of a node."""
         self._begin("rotate", name, self._renew(name))
 
     def revoke(self, name: str) -> None:
-        """Shut a machine out, until `restore`."""
+        """Revoke the keys of a machine, until `restore`."""
         self._shut.add(name)
         self._begin("revoke", name, self._shut_out(name))
 
     def restore(self, name: str) -> None:
-        """Let a machine in again, with new keys, if it was shut out."""
+        """Let a machine join again with new keys, if its keys were revoked."""
         self._shut.discard(name)
 
     def look(self, now: float) -> None:
@@ -148,14 +148,14 @@ class Operator:
                 del self._errands[key]
 
     def comes_in_again(self, name: str) -> bool:
-        """Whether a machine comes in by a token by which another one has joined."""
+        """Whether a machine can join by a token that another one has used."""
         state = str(self.machines[name].state)
         tried = self.typed(name, "join", self.token, "--name", name, "--state", state, "--stay")
         tried.communicate(timeout=limits.JOIN_S)
         return tried.returncode == 0
 
     def lost_keys(self) -> list[Pair]:
-        """The last pairs that are nobody's any more."""
+        """The last pairs that were rotated or revoked."""
         held = [pair_of(at.state) for at in self.machines.values()]
         return [pair for pair in self.former if pair not in held][-limits.FORMER_MAX :]
 
@@ -174,10 +174,10 @@ class Operator:
         if (kind, name) not in self._errands:
             self._errands[kind, name] = Errand(steps)
 
-    # What is typed
+    # Commands
 
     def _at_root(self, *words: str) -> Steps[str | None]:
-        """A command for the root, whoever that is, first who was it last; None: it has worked nowhere."""
+        """Run a command at the present root, trying the last known one first; None: it has worked nowhere."""
         for name in sorted(LEADERS, key=lambda name: name != self._root):
             said = yield self.typed(name, *words, "--port", str(self.machines[name].port))
             if said is not None:
@@ -231,7 +231,7 @@ class Operator:
         yield from self._come_in(name)
 
     def _without_keys(self, name: str) -> Steps[None]:
-        """Who has the stolen disk has the pair that was on it: the machine makes another one."""
+        """Delete the machine's keys, so that it makes new ones: whoever stole the disk has the old pair."""
         keys = self.machines[name].state / "keys"
         while keys.exists():
             with contextlib.suppress(OSError):

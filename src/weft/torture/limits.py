@@ -30,17 +30,17 @@ JOIN_S: Final = 240.0  # seconds until all nodes are let in and have a place, on
 RESTART_S: Final = (0.5, 3.0)  # after a kill
 STOP_S: Final = 30.0
 SETTLE_S: Final = 180.0  # seconds from the end of faults until all replicas are equal; more is a finding
-DRAIN_S: Final = 600.0  # until the tables have taken up the last segment
+DRAIN_S: Final = 600.0  # until the tables have the last segment
 LOOK_S: Final = 0.5
 TYPE_S: Final = 1.0  # seconds from a command that failed to the next one
-REVOKES_MAX: Final = 8  # of one machine's keys: who is the root itself now is never shut out
+REVOKES_MAX: Final = 8  # attempts to revoke one machine's keys: they fail while that machine is the root
 EXCUSED_S: Final = 5.0  # seconds that a node whose disk was full may need to end on a busy machine
 MEMORY_EVERY_S: Final = 2.0
 GROWTH: Final = 1.25  # growth from the third to the last quarter; caches are full by then
-GROWTH_BYTES: Final = 48 << 20  # below that nobody is harmed
-ENTRY_BYTES: Final = 2_500  # of memory for each entry of the document: 2,600 to 3,600 were seen in runs of an hour
+GROWTH_BYTES: Final = 48 << 20  # less growth does no harm
+ENTRY_BYTES: Final = 2_500  # of memory for each entry of the document: runs of an hour have shown 2,600 to 3,600
 SPARK_WARM_S: Final = 120.0  # after a start of the pipeline until each of its jobs has had a batch, on a busy machine
-MEMORY_NOTES_MIN: Final = 100  # fewer say nothing: a process that is always killed early is always warming up
+MEMORY_NOTES_MIN: Final = 100  # fewer prove nothing: a process that is always killed early is always warming up
 MEMORY_SPAN_S: Final = 1_200.0  # shorter runs only show the figures: they are nearly all warming up
 
 # The clients
@@ -52,12 +52,10 @@ TAP_S: Final = 5.0  # seconds of a tap, and between two: half of the time the br
 LIFE_S: Final = (8.0, 30.0)  # seconds of a service's life before it says goodbye
 
 # The strangers
-KNOCK_S: Final = 1.5  # seconds that one waits for an answer; a handshake takes some milliseconds
+KNOCK_S: Final = 1.5  # seconds to wait for an answer; a handshake takes some milliseconds
 KNOCK_LOOK_S: Final = 0.05
 KNOCKS_PAUSE_S: Final = 0.5
-FORMER_MAX: Final = (
-    3  # pairs of keys that are nobody's any more, tried at rest: with all others fewer than 64 connections
-)
+FORMER_MAX: Final = 3  # rotated or revoked key pairs to try at rest: together with all others fewer than 64 connections
 
 assert ROUGH_ONE_IN > 3, "a frame is lost, doubled, late or none of these"
 assert FAULT_S[0] < FAULT_S[1]

@@ -1,4 +1,4 @@
-"""Two more plain clients: one watches a store, one replaces values of the configuration only as it had read them."""
+"""Two more plain clients: one watches a store, one replaces values of the configuration if they have not changed."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from weft.torture.clients import Away, Client, Machine, StoreLink, ask
 
 SHARED: Final = "/app/shared/"
 KEYS: Final = 3
-"""So few that all clients replace each other's values."""
+"""The shared keys: so few that all clients replace each other's values."""
 
 
 class Watcher(Client):
@@ -21,7 +21,7 @@ class Watcher(Client):
     def __init__(self, at: Machine, book: Book, seed: str) -> None:
         super().__init__(at, book, seed)
         self.seen: dict[str, Any] = {}
-        """What it thinks is there."""
+        """The entries as the watcher has seen them."""
 
     @property
     def title(self) -> str:
@@ -51,7 +51,7 @@ class Watcher(Client):
 
 
 class Register(Client):
-    """Replaces shared values, each only if it is still what it had read, at its node while that is the root."""
+    """Replaces shared values, each only if it has not changed since it was read, at its node while that is the root."""
 
     protocol = "registers"
 

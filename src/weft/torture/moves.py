@@ -1,4 +1,4 @@
-"""A machine comes back at another address, with the same disk and name, and later at its first one."""
+"""The fault of a machine that restarts at another address, with the same disk and name, and later at its first one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ class Mover:
         self.acts = {
             MOVE: (lambda name: self._move(name, other_host_of), lambda name: self._move(name, host_of)),
         }
-        """How the fault begins and ends."""
+        """The functions that begin and end the fault."""
 
     def _move(self, name: str, host: Callable[[int], str]) -> None:
         self._kill(name)

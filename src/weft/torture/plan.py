@@ -1,4 +1,4 @@
-"""What is done to the fabric, and when: drawn from one seed, written as JSON, and replayed or cut down by hand.
+"""The faults of a run and their times: drawn from one seed, written as JSON, and replayed or cut down by hand.
 
 A plan contains all choices: runs with the same plan have the same faults at the same instants. The processes are not
 deterministic, so it may take several runs of a plan to repeat a failure.
@@ -17,7 +17,7 @@ ROOT: Final = "root"
 COLLECTORS: Final = ("collector-1", "collector-2")
 SENSORS: Final = ("sensor-1", "sensor-2", "sensor-3", "sensor-4", "sensor-5")
 BELOW: Final = (*COLLECTORS, *SENSORS)
-"""Who was let in by the root."""
+"""The machines that joined by an invitation."""
 NODES: Final = (ROOT, *BELOW)
 PIPELINE: Final = "pipeline"
 
@@ -45,7 +45,7 @@ PROCESSES: Final = ("kill", "pause", "restart-all")
 CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "reset", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
 MOVE: Final = "move"
-"""Where nodes have keys, an address is what an invitation says, and stays."""
+"""A fault that is not played in a closed fabric, where an invitation fixes the address of a node."""
 KEYS: Final = ("rotate", "revoke")
 STRANGER: Final = "stranger"
 """A fault, and the machine from which it comes."""
@@ -63,7 +63,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     who: tuple[str, ...] = ()
     span: Annotated[float, Meta(ge=0, le=limits.SPAN_S_MAX)] = 0.0
     amount: float = 0.0
-    """Of a delay: seconds."""
+    """Seconds of a delay."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def possible(*, has_room: bool, is_closed: bool) -> tuple[str, ...]:
-    """The kinds of faults that can be played in a room, or without one, where nodes have keys, or have none."""
+    """The kinds of faults that are possible, with or without a room, in a closed or open fabric."""
     kinds = (*PROCESSES, *CABLES, *DISKS) if has_room else PROCESSES
     keys = (*KEYS, STRANGER) if has_room else KEYS
     moves = (MOVE,) if has_room else ()
@@ -133,7 +133,7 @@ def write(plan: Plan) -> bytes:
 
 
 def read(data: bytes) -> Plan:
-    """The plan in such a file; UserError `bad-plan`."""
+    """The plan in a file that `write` has made; UserError `bad-plan`."""
     try:
         plan = msgspec.json.decode(data, type=Plan)
     except msgspec.DecodeError as error:

@@ -1,9 +1,9 @@
-"""A machine room of this process's own: network, mounts and process ids that end with it, whatever happens.
+"""A machine room of this process: its own network, mounts and process ids, which always end with it.
 
-`enter` starts this command again under `unshare`, as root of a user's own namespaces where the user is not root. Inside,
-each machine is a network namespace with one interface, `eth0`, whose other end is a file of this process: the switch. So
-nothing outside changes, and nothing is left behind. Where the system does not allow that, everything runs on loopback, and
-only processes are hurt.
+`enter` starts this command again under `unshare`; a user who is not root is root of the new namespaces. Inside, each
+machine is a network namespace with one interface, `eth0`, whose other end is a file of this process, the switch. So nothing
+outside changes, and nothing is left behind. If the system does not allow this, everything runs on loopback, and only
+processes are hurt.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ INSIDE: Final = "WEFT_TORTURE_ROOM"
 SPACES: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 OWN: Final = ("--user", "--map-root-user")
 KEEPER: Final = ("sh", "-c", '"$@"; exit $?', "room")
-"""The first process of a room: a shell, which lets orphans end. Who is first without that keeps each of them as a zombie."""
+"""The first process of a room: a shell, because it reaps orphans. Without it they would stay as zombies."""
 TRIAL_S: Final = 20.0
 CLONE_NEWNET: Final = 0x4000_0000
 TUNSETIFF: Final = 0x4004_54CA
@@ -40,7 +40,7 @@ TUN: Final = "/dev/net/tun"
 
 
 def enter(arguments: Sequence[str]) -> int | None:
-    """Run the command inside a room and give its exit status; None: it is inside already, or there can be none."""
+    """Run the command inside a room and return its exit status; None: it is inside already, or no room is possible."""
     if INSIDE in os.environ:
         return None
     words = _unshare()
@@ -86,7 +86,7 @@ def run(*words: str) -> None:
 
 
 def step_into(namespace: str) -> None:
-    """From now on this thread's sockets belong to a machine; empty: to this process."""
+    """Let the sockets that this thread makes from now on belong to a machine; empty: to this process."""
     if not namespace:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -199,7 +199,7 @@ class Net(threading.Thread):
 
 
 def _elsewhere(make: Callable[[], int]) -> int:
-    """Make something in a temporary thread."""
+    """Call `make` in a temporary thread, because it changes the thread's namespace."""
     made: list[int] = []
     worker = threading.Thread(target=lambda: made.append(make()))
     worker.start()

@@ -117,7 +117,7 @@ def clients_of(machines: dict[str, Machine], book: Book, seed: str) -> Iterator[
 
 
 def _beside(broker: Machine, at: Machine) -> Machine:
-    """Where a plain program stands: where nodes have keys, their brokers hear those of their own machines only."""
+    """Where a plain program runs: on the broker's machine if the broker has keys, because then it hears only that one."""
     return at._replace(namespace=broker.namespace) if broker.is_closed else at
 
 
@@ -135,12 +135,12 @@ class Run:
         self.replicas: dict[str, dict[str, dict[str, Any]]] = {}
         self.is_interrupted = False
         self.placed: dict[str, list[str]] = {}
-        """Who stands in the tree, by its root, in the end."""
+        """The nodes in the tree of each root, at the end."""
         has_stranger = world.operator is not None and STRANGER in world.machines
         self.stranger = Stranger(world.machines, world.knocked_at, self.book) if has_stranger else None
 
     def go(self) -> Outcome:
-        """All of it."""
+        """Run the plan from the start of the processes to the verdict."""
         try:
             self._begin()
             self._hurt()
@@ -274,7 +274,7 @@ class Run:
         return self._unsaid()
 
     def _holders(self, protocol: str, names: tuple[str, ...]) -> list[str]:
-        """Who holds all of it now, by the root's tree: a former root may stand below as a sensor, which has its own topics."""
+        """The nodes that hold all data now, by the root's tree: a former root may be a sensor, which has only its own topics."""
         if protocol not in ("configuration", "registers"):
             return list(names)
         told = [self.desks[name].ask(status_of) or {} for name in names]
@@ -283,7 +283,7 @@ class Run:
         return [name for name in names if placed.get(name) != "leaf"]
 
     def _unsaid(self) -> str:
-        """Whether the catalog lists the live services, and the readers have got what was acknowledged."""
+        """What is still missing: services in the catalog, or acknowledged messages at readers; empty: nothing."""
         changing = [name for name, curve in self.replicas["keys"][ROOT].items() if len(curve) != 1]
         if changing:
             return f"keys: {changing} have more than one"
@@ -298,7 +298,7 @@ class Run:
         return f"readers: {len(unseen)} not seen: {sorted(unseen)[:3]}" if unseen else ""
 
     def _unlisted(self) -> str:
-        """Which services a broker does not list as it should, its own or those behind its bridge."""
+        """Services that a broker lists wrongly, its own or those behind its bridge; empty: none."""
         for protocol, brokers in judge.CATALOGS.items():
             possible = self.book.possible(protocol)
             for broker, behind in brokers if possible else ():
@@ -322,7 +322,7 @@ class Run:
         return seen
 
     def _knock(self) -> None:
-        """When all know the same keys, nobody comes in by one that is another by now, nor by a token that was used."""
+        """At rest, check that nobody gets in with a rotated or revoked key, nor with a used token."""
         operator = self.world.operator
         if self.stranger is None or operator is None or self.wrong:
             return
@@ -337,7 +337,7 @@ class Run:
             self.wrong.append("sealed: a token that was used let a second machine in")
 
     def _end(self) -> None:
-        """Stop everything in the direction of the data, so that nothing is left on the way."""
+        """Stop everything in the order of the road, so that no record is left on the way."""
         for client in self.clients:
             if client.is_alive():
                 client.end()
@@ -355,7 +355,7 @@ class Run:
             self._drain()
 
     def _drain(self) -> None:
-        """Let the tables take the remaining segments."""
+        """Wait until the tables have the remaining segments."""
         from weft.lake.layout import Layout
         from weft.pipeline.progress import waiting
 
@@ -393,7 +393,7 @@ class Run:
                 self.wrong.append(f"memory: {name} grew from {process.warm[0][1] >> 20} MB and goes on growing")
 
     def _note_calls(self) -> None:
-        """What the services behind the bridge have served, and answers that were another's."""
+        """Note the calls that the services behind the bridge have served, and report wrong answers."""
         served: Counter[str] = Counter()
         for client in self.clients:
             if isinstance(client, Far):
@@ -401,7 +401,7 @@ class Run:
         self.book.note("services", "info", "delivered", ["calls", dict(served)])
         wrong = sum(client.misanswered for client in self.clients if isinstance(client, Caller))
         may_be_altered = self.played["flip"] and self.world.operator is None
-        if wrong and not may_be_altered:  # an open bridge carries no sum of what says which call an answer is of
+        if wrong and not may_be_altered:  # an open bridge has no checksum over the number of a call
             self.wrong.append(f"calls: {wrong} were answered with what was another's")
 
     def _figures(self) -> dict[str, Any]:

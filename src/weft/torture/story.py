@@ -12,7 +12,7 @@ def told(outcome: Outcome) -> Iterator[str]:
     """The lines that are printed at the end of a run."""
     figures = outcome.figures
     if outcome.wrong:
-        yield "what was done, and what happened:"
+        yield "the faults, and what happened:"
         yield from outcome.story[-STORY_LINES:]
     yield ""
     yield "acknowledged  " + ", ".join(f"{protocol} {count:,}" for protocol, count in figures["acknowledged"].items())

@@ -1,7 +1,7 @@
-"""Somebody on a machine of his own knocks at every port of nodes with keys, and notes what came of it (SEC-027, CHK-021).
+"""An intruder on a machine of its own connects to every port of nodes with keys, and notes what happens (SEC-027, CHK-021).
 
-He has no key, one that nobody knows, or one that was renewed or revoked. What he says is well made: whoever lets him in
-would make a place for him. Only the door at which machines join admits keys that nobody knows: there he has no token.
+It has no key, an unknown key, or one that was rotated or revoked. Its messages are valid, so a node that accepted the
+connection would accept it as a node. Only the port at which machines join admits unknown keys: there it has no token.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ BEACON: Final = b"WEFTN1 torture stranger " + EVIL.hex().encode() + b" root 2750
 
 
 class Try:
-    """One socket that knocks at one port."""
+    """One socket that tries one port."""
 
     def __init__(self, port: int, who: str, made: "zmq.Socket[bytes]", monitor: "zmq.Socket[bytes]") -> None:
         self.port, self.who = port, who
@@ -60,7 +60,7 @@ class Try:
         self._made, self._monitor = made, monitor
 
     def look(self) -> None:
-        """Hear what comes; who is in says all that he can, once."""
+        """Handle events and answers; after a handshake, send all messages once."""
         if not self.is_in and self._monitor.poll(0):
             self._monitor.recv_multipart()
             self.is_in = True
@@ -75,7 +75,7 @@ class Try:
 
 
 class Stranger(threading.Thread):
-    """Knocks at machines that are `wanted`, as often as there are faults that want it, until `end`."""
+    """Tries the ports of machines in `wanted`, again and again while a fault asks for it, until `end`."""
 
     def __init__(self, machines: dict[str, Machine], wanted: Counter[str], book: Book) -> None:
         super().__init__(name=STRANGER, daemon=True)
@@ -84,19 +84,19 @@ class Stranger(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        """Go from one machine to the other."""
+        """Try one machine after the other until `end`."""
         step_into(self._machines[STRANGER].namespace)
         while not self._is_over.wait(limits.KNOCKS_PAUSE_S):
             for name in sorted(+self._wanted):
                 self.knock(self._machines[name])
 
     def end(self) -> None:
-        """Knock no more."""
+        """Stop."""
         self._is_over.set()
         self.join(limits.ANSWER_S)
 
     def knock(self, at: Machine, former: Iterable[Pair] = ()) -> None:
-        """Knock at all ports of a machine, and note for each what came of it; from a thread that stands apart."""
+        """Try all ports of a machine, and note the result of each; in a thread on the stranger's machine."""
         server = pair_of(at.state)
         if server is None:
             return
@@ -111,7 +111,7 @@ class Stranger(threading.Thread):
         self.knock(at, former)
 
     def _knock_with(self, way: int, at: Machine, server: str, callers: "list[tuple[str, Pair | None]]") -> None:
-        """Let all callers come to all ports at once."""
+        """Let all callers try all ports at once."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         with ExitStack() as closing:
             closing.callback(context.term)
@@ -124,19 +124,19 @@ class Stranger(threading.Thread):
             while time.monotonic() < ends_at:
                 for each in tries:
                     each.look()
-                time.sleep(limits.KNOCK_LOOK_S)  # tidy: who is not let in is told nothing; bounded above
+                time.sleep(limits.KNOCK_LOOK_S)  # tidy: a refused socket gets no event; bounded above
             for each in tries:
                 self._note(at, each)
 
     def _note(self, at: Machine, each: "Try") -> None:
-        """In the words of the checker `sealed`; what a door says to who only guesses is a refusal."""
+        """Note a try in the form that the checker `sealed` reads; a refusal at the joining port counts as one."""
         self.knocks += 1
         refused = sum(frames[:1] == [REFUSED] for frames in each.heard) if each.who == GUESSES else 0
         value = [each.who, f"+{each.port}", each.is_in, refused, refused, False, len(each.heard) - refused]
         self._book.note(at.name, "info", "knocked", value)
 
     def _shout(self, at: Machine) -> None:
-        """A beacon of a root that nobody knows."""
+        """Send the beacon of an unknown root."""
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
             made.sendto(BEACON, (at.host, at.port))
 
@@ -144,7 +144,7 @@ class Stranger(threading.Thread):
 def connected(
     closing: ExitStack, made: "zmq.Socket[bytes]", endpoint: str, pair: Pair | None, server: str
 ) -> "tuple[zmq.Socket[bytes], zmq.Socket[bytes]]":
-    """The socket, connected with that pair, and its monitor; `closing` closes both."""
+    """A socket, connected with that pair, and its monitor; `closing` closes both."""
     closing.callback(made.close, 0)
     made.setsockopt(zmq.LINGER, 0)
     if made.type == zmq.SUB:
@@ -161,5 +161,5 @@ def connected(
 
 
 def _door(at: Machine) -> int:
-    """The port at which a root lets machines join: the last of its ten, or, where its store has that, the one before."""
+    """The port at which machines join: the last of the root's ten, or the one before if the store has that one."""
     return 8 if at.name in STORES else 9

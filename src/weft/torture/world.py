@@ -41,11 +41,11 @@ class Process:
         self.wanted = True
         self.starts_at = 0.0
         self.memory: list[tuple[float, int]] = []
-        """When, and bytes that were resident."""
+        """Times, and the resident bytes then."""
         self.warms_up_s = 0.0
-        """For so long after each start it grows in any case."""
+        """Seconds after each start in which its memory grows in any case."""
         self.warm: list[tuple[float, int]] = []
-        """Its memory, without those times."""
+        """Its memory, without the times of warming up."""
         self._started_at = 0.0
 
     @property
@@ -76,7 +76,7 @@ class Process:
             self.process.wait()
 
     def note_memory(self, now: float) -> None:
-        """Note how much of it is resident, if it runs."""
+        """Note its resident memory, if it runs."""
         if size := self._resident():
             self.memory.append((now, size))
             if time.monotonic() - self._started_at >= self.warms_up_s:
@@ -91,7 +91,7 @@ class Process:
 
 
 def fill(balloon: Path) -> None:
-    """Fill the rest of its disk with a file; OSError when it is full."""
+    """Fill a node's disk with a file; OSError when it is full."""
     with balloon.open("wb", 0) as file:
         while file.write(b"\0" * PIECE) == PIECE:
             continue
@@ -115,10 +115,10 @@ class World:
         self.machines = {name: at._replace(is_closed=closed) for name, at in self._machines().items()}
         self.operator = Operator(place, self.machines, self._begin_kill, self._let_go) if closed else None
         self.knocked_at: Counter[str] = Counter()
-        """Where a stranger knocks now."""
+        """The machines that a stranger tries now."""
         self.story: list[str] = []
         self.unexplained: list[str] = []
-        """Processes that ended by themselves, and nothing that was done to them says why."""
+        """Processes that ended by themselves without a fault that explains it."""
         self._began = time.monotonic()
         self._weathers: dict[str, list[Event]] = {}
         self._paused: dict[str, int] = {}
@@ -177,7 +177,7 @@ class World:
         return machines
 
     def _file_of(self, name: str) -> Path:
-        """What a node starts from: what was written for it, or, where it was invited, what `weft join` wrote."""
+        """The file of a node: the one written here, or the one that `weft join` has written if the node was invited."""
         is_invited = self.operator is not None and name in BELOW
         return self.machines[name].state / FILE if is_invited else self.place / f"{name}.toml"
 
@@ -228,7 +228,7 @@ class World:
                 process.note_memory(self.now)
 
     def _note_end(self, process: Process) -> None:
-        """A process has ended without a fault that killed it."""
+        """Note that a process has ended without being killed by a fault."""
         code = process.process.returncode if process.process is not None else None
         self.say(f"{process.name} ended by itself with {code}")
         is_excused = self._may_end.get(process.name) or time.monotonic() < self._excused_until.get(process.name, 0.0)
@@ -281,12 +281,12 @@ class World:
             self.processes[name].signal(signal.SIGCONT)
 
     def _no_more(self, name: str) -> None:
-        """A fault that may end the node is over; an end that it began is seen a little later."""
+        """A fault that may end the node is over; the node is still excused for a while, as its end may be noticed late."""
         self._may_end[name] -= 1
         self._excused_until[name] = time.monotonic() + limits.EXCUSED_S
 
     def _begin_full_disk(self, name: str) -> None:
-        """Let a balloon take all room but nothing else."""
+        """Fill the disk with a file, the balloon."""
         self._may_end[name] = self._may_end.get(name, 0) + 1
         self._full[name] += 1
         with contextlib.suppress(OSError):
@@ -298,12 +298,12 @@ class World:
         self._no_more(name)
 
     def _give_room(self, name: str) -> None:
-        """The balloon goes when no fault wants it, and when the disk can be written to: faults of one disk overlap."""
+        """Delete the balloon if no fault needs it and the disk is writable: faults of one disk may overlap."""
         if not self._full[name] and not self._read_only[name]:
             (self.machines[name].state / BALLOON).unlink(missing_ok=True)
 
     def _begin_read_only(self, name: str) -> None:
-        """The node is killed first, since no disk becomes read-only under files that are open for writing."""
+        """Kill the node, then make its disk read-only, which is impossible while files are open for writing."""
         self._may_end[name] = self._may_end.get(name, 0) + 1
         self._read_only[name] += 1
         self.processes[name].kill()
@@ -320,7 +320,7 @@ class World:
         self.processes[name].starts_at = time.monotonic()
 
     def _begin_clone(self, name: str) -> None:
-        """A copy of the disk, as it is at this instant of its life, in a second machine."""
+        """Start a second machine with a copy of the disk as it is now."""
         if CLONE in self.processes:
             return
         clone = self.machines[CLONE]
@@ -376,7 +376,7 @@ class World:
         return late
 
     def close(self) -> None:
-        """End everything that still runs, and keep the disks where they can be looked at."""
+        """End everything that still runs, and keep the disks for inspection."""
         if self.operator is not None:
             self.operator.close()
         for process in self.processes.values():
