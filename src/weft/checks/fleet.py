@@ -180,7 +180,7 @@ class Kept(Checker):
 
 
 class NeverBack(Checker):
-    """What a node runs never becomes older, unless it says so, and is what a root wrote (CHK-012, CFG-034, CFG-044)."""
+    """A node's configuration was written by a root, and never becomes older without a report (CHK-012, CFG-034, CFG-044)."""
 
     rule = "never_back"
     HEARS: ClassVar = {
@@ -198,9 +198,9 @@ class NeverBack(Checker):
         self.heard: set[str] = set()
         """Fleets whose writes are in the history."""
         self.pairs: dict[str, dict[tuple[int, str], Fact]] = {}
-        """Per node, per its start and key: what was read there last."""
+        """Per start of a node and key: the pair read there last."""
         self.has_lost = False
-        """With a disk went what was written before: a number may come again."""
+        """Whether a disk was lost with earlier writes: then a number may be used again."""
 
     def note_disk(self, fact: Fact) -> None:
         self.has_lost = True

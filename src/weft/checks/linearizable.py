@@ -1,7 +1,7 @@
 """One key behaves as if every call on it took effect at one instant between being made and being answered (CHK-014).
 
-Promised of what one place decides: orders at the root of a configuration, the names of a broker, invitations, the root
-of an epoch. Never of the store or of documents, where both halves of a split write.
+This is promised for decisions of a single place: orders at the root of a configuration, the names of a broker,
+invitations, the root of an epoch. It is not promised for the store or documents, which both halves of a split may write.
 
 The search is that of Wing and Gong with Lowe's memory of states already tried, key by key. A call without an answer may
 have taken effect at any later instant, or never (CHK-003); a call that was refused had no effect.
@@ -13,13 +13,13 @@ from weft.checks.checker import Checker
 from weft.checks.history import WITNESSES_MAX, Fact, Unknown, Violation
 
 State = str | int | None
-"""What a key holds; None: nothing."""
+"""The value of a key; None: it has none."""
 UNANSWERED: Final = object()
 STEPS_MAX: Final = 2_000_000  # takes some seconds; a history that needs more cannot be judged
 
 
 class Call:
-    """One call and its answer, as a node of the list that is searched."""
+    """A call or its answer, as an element of the linked list that is searched."""
 
     __slots__ = ("answer", "bit", "fact", "is_answer", "next", "operation", "previous", "result")
 
@@ -37,10 +37,10 @@ class Call:
 def outcome(state: State, operation: list[Any], result: Any) -> tuple[bool, State]:
     """Whether `operation` on a key that holds `state` may answer `result`, and what the key holds afterwards.
 
-    `["get"]` answers what is held; `["set", value]` is obeyed whatever is held and answers nothing;
-    `["swap", expected, value]` writes only over `expected`, and answers whether it did. None stands for nothing:
-    to register a name is `["swap", None, who]`, to free it is `["swap", who, None]`. `["claim", who]` writes only where
-    nothing stands or `who` does, and answers whether `who` has it now: who registers may have done so before.
+    `["get"]` answers the value; `["set", value]` always writes and answers nothing; `["swap", expected, value]` writes only
+    over `expected`, and answers whether it did. None stands for no value: `["swap", None, who]` registers a name,
+    `["swap", who, None]` frees it. `["claim", who]` writes only if the key has no value or `who`, and answers whether `who`
+    has it now: a service may register again.
     """
     verb = operation[0]
     if verb == "get":
@@ -58,7 +58,7 @@ class Search:
     def __init__(self, calls: list[Call]) -> None:
         self.head = Call(calls[0].fact, [])
         self.open = 0
-        """How many answers are not explained yet."""
+        """How many answers have no place in the order yet."""
         at = self.head
         for number, each in enumerate(calls):
             each.bit = 1 << number
@@ -67,7 +67,7 @@ class Search:
             at = each
 
     def explain(self) -> list[Fact] | None:
-        """None if there is such an order, else the facts around the answer that no order reaches.
+        """None if there is such an order, else the facts around the answer that no order explains.
 
         Raises `OverflowError` after `STEPS_MAX` steps.
         """
@@ -138,7 +138,7 @@ def _relink(call: Call) -> None:
 
 
 class Linearizable(Checker):
-    """What clients were answered about a key is explained by one order of their calls, in which none moves in time."""
+    """One order of the calls on a key explains all their answers, and each call takes effect before its answer."""
 
     rule = "linearizable"
     HEARS: ClassVar = {

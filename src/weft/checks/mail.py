@@ -1,7 +1,7 @@
-"""What is promised of messages between programs (docs/chains.md): all of it judged from what was sent, heard, and durable.
+"""The promises about messages between programs (docs/chains.md), judged by what was sent, received, and made durable.
 
-A message is known by its identity, and by its text: programs send no text twice, and whoever changes one only writes
-something behind a `+`. What a disk that was lost or went back had taken along is excused, and nothing else.
+A message has an identity and a text: programs send no text twice, and a program that changes a text only appends a `+` and
+something after it. Only messages on a disk that was lost or restored from an old copy may be missing.
 """
 
 from typing import Any, ClassVar, Final
@@ -17,7 +17,7 @@ FORGED: Final = "!"
 
 
 def stem(text: str) -> str:
-    """The text that was originally sent, from a received text."""
+    """The text as it was first sent, from a received text."""
     return text.partition("+")[0].rstrip(FORGED)
 
 
@@ -43,11 +43,11 @@ class MailWall(Checker):
     def __init__(self) -> None:
         self.met: dict[str, set[Mid]] = {}
         self.kept: dict[str, set[tuple[str, int]]] = {}
-        """By node: client and tag of what stands in its journal."""
+        """By node: client and tag of each message in its journal."""
         self.sent: dict[tuple[str, int], dict[int, Mid]] = {}
 
     def note_disk(self, fact: Fact) -> None:
-        """A restored old disk has what it had at that time, which is unknown."""
+        """An old disk was restored: what it contains is unknown."""
         if fact.value[0] == "lost":
             self.met.pop(fact.node, None)
             self.kept.pop(fact.node, None)
@@ -62,7 +62,7 @@ class MailWall(Checker):
         self.met.setdefault(fact.node, set()).update([(origin, number) for number in numbers])
 
     def note_hello(self, fact: Fact) -> None:
-        """Messages that a child no longer needs, its parent need not have."""
+        """A child reports which messages it no longer needs: its parent need not have these."""
         _, era, first = fact.value
         under_way = self.sent.get((fact.node, era), {})
         for number in [number for number in under_way if number < first]:
@@ -200,7 +200,7 @@ class OfferedOnce(Checker):
 
     def __init__(self) -> None:
         self.kept: set[str] = set()
-        """Types of messages that are kept; what is not, has no promise."""
+        """Types of messages that are kept; others have no promise."""
         self.seen: dict[str, dict[tuple[str, int, str, int], Fact]] = {}
 
     def note_types(self, fact: Fact) -> None:
@@ -220,10 +220,7 @@ class OfferedOnce(Checker):
 
 
 class Conserved(Checker):
-    """Taken = passed on + the sum of all ends + what is held, on every stretch of the road (CHN-082, FLD-020).
-
-    In the end nothing is held.
-    """
+    """Taken = passed on + ended + held, on every stretch of the road (CHN-082, FLD-020). In the end nothing is held."""
 
     rule = "conserved"
     HEARS: ClassVar = {
@@ -266,7 +263,7 @@ class MailComplete(Checker):
         self.whole: set[str] = set()
         self.parents: dict[str, str] = {}
         self.rewound: dict[str, int] = {}
-        """When a disk last was lost or went back."""
+        """When a disk was last lost, or restored from an old copy."""
         self.sent: dict[str, str] = {}
         self.promised: dict[str, Fact] = {}
         self.mids: dict[str, Mid] = {}
@@ -338,15 +335,15 @@ class ReadersServed(Checker):
         self.whole: set[str] = set()
         self.types: dict[Mid, str] = {}
         self.remembered: dict[str, set[tuple[str, str]]] = {}
-        """By node: names of readers, and for what they are registered."""
+        """By node: names of readers, and the types for which they are registered."""
         self.owed: dict[str, dict[tuple[str, Mid], Fact]] = {}
-        """By node: which reader has yet to confirm what."""
+        """By node: the messages that each reader has still to confirm."""
 
     def note_types(self, fact: Fact) -> None:
         self.whole = {name for name, is_whole, _ in fact.value if is_whole}
 
     def note_disk(self, fact: Fact) -> None:
-        """Which readers it remembered, and what it kept for them, is unknown."""
+        """After that it is unknown which readers the node remembered, and what it kept for them."""
         self.remembered.pop(fact.node, None)
         self.owed.pop(fact.node, None)
 

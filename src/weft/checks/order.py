@@ -26,7 +26,7 @@ class Order(Checker):
         self.last: dict[str, dict[tuple[int, str], tuple[int, int]]] = {}
         """Per root, per stream and node: era and number of the last that came."""
         self.lost: Shelf = {}
-        """What some node has announced as lost: a second copy of it may come behind what followed the first."""
+        """Numbers that some node has announced as lost: a second copy of them may arrive after later numbers."""
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":

@@ -1,8 +1,8 @@
 """A node sends its own numbers only once they are durable (JRN-006): ticks of the store, numbers and epochs of a root.
 
 Sequences are judged by `wall` and `mail_wall`, promises by `one_root`, changes of a catalog by `watched`, operations of
-documents by `prefix_fold`. What one node knows of another's numbers it can only have been told, so a tick that is
-durable elsewhere and never was where it was made had left too early.
+documents by `prefix_fold`. A node can only have received another node's tick. So a tick that is durable elsewhere, but
+never was at its own node, was sent too early.
 """
 
 from typing import ClassVar, Final
@@ -30,12 +30,12 @@ class OwnNumbers(Checker):
 
     def __init__(self) -> None:
         self.ticks: set[tuple[str, int]] = set()
-        """Node and tick, as durable at that very node once."""
+        """Node and tick, if that node itself ever had it in its journal."""
         self.numbers: dict[str, set[tuple[int, int]]] = {}
         """Per node: epoch and counter of writes that are durable there."""
 
     def note_disk(self, fact: Fact) -> None:
-        """What a lost disk had held was durable when it was said; what is said from now on has to be so anew."""
+        """Numbers that were sent before the disk was lost were durable then; from now on they must be durable again."""
         if fact.value[0] == "lost":
             self.numbers.pop(fact.node, None)
 

@@ -1,10 +1,9 @@
 """A stranger to the fabric has no effect on it (CHK-021; SEC-015).
 
-The history lines are `members`, the names of all nodes and of the fleet that each belongs to, and whatever says who was
-heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a
-stranger's. An open fabric has no keys: there a stranger who takes a member's name is judged by what becomes of it: a
-replay by `exactly_once`, `mail_once` and `inert`, a hint by what it moves. On a closed one each try of an intruder is a
-line `knocked`.
+The history lines are `members`, the names of all nodes and the fleet of each, and all lines that show who was accepted: who
+joined, whose records are durable. A name that is no member's, or that of a member of another fleet, is a stranger's. In an
+open fabric, without keys, a stranger may take a member's name: that is judged by its effects, a replay by `exactly_once`,
+`mail_once` and `inert`, a hint by `unmoved`. In a closed fabric each try of an intruder is a line `knocked`.
 """
 
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
 KEYLESS: Final = ("plain", "unknown", "former")
-"""Intruders without a known key: none, one that nobody ever knew, one that was renewed or revoked; the others have a known key, whose role permits nothing."""
+"""Intruders without a valid key: they have none, an unknown one, or a revoked one. All others have the key of a role without rights."""
 DOCUMENTS: Final = 8
 """The stream of document operations: their origins are starts of sessions, not nodes."""
 
@@ -43,9 +42,9 @@ class Sealed(Checker):
 
     def __init__(self) -> None:
         self.members: dict[str, str] = {}
-        """The fleet of each."""
+        """The fleet of each member."""
         self.doubt: Fact | None = None
-        """What was heard before anybody said who belongs to the fabric."""
+        """Facts from before the line `members`, judged when it comes."""
 
     def note_members(self, fact: Fact) -> None:
         self.members = dict(fact.value)

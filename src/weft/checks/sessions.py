@@ -1,7 +1,7 @@
 """A client never sees an older version of a key than its own last write or its last read (CHK-008).
 
-Versions are those of the protocol, and only grow: a configuration's number, the order of a change in the store. A
-client that moves to another node may see less there; it begins a new session, and says so.
+Versions are those of the protocol, and only grow: a configuration's number, the order of a change in the store. A client
+that moves to another node may see an older version there; so it begins a new session, which is a line of its own.
 """
 
 from typing import ClassVar
@@ -22,7 +22,7 @@ class Sessions(Checker):
 
     def __init__(self) -> None:
         self.seen: dict[tuple[str, str], Fact] = {}
-        """Per client and key: the fact that told it of the highest version."""
+        """Per client and key: the fact by which it knows the highest version."""
 
     def note_session(self, fact: Fact) -> None:
         client = fact.value[0]

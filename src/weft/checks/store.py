@@ -54,7 +54,7 @@ def _change_of(told: "Told") -> Change:
 
 
 class Told:
-    """A fact by its identity: the checkers hear it one after the other, and read it once."""
+    """A fact, compared by identity: several checkers get the same fact, and its change is read only once."""
 
     __slots__ = ("fact",)
 
@@ -69,7 +69,7 @@ class Told:
 
 
 def change_of(fact: Fact) -> Change:
-    """The change that a fact tells of."""
+    """The change in a fact."""
     lsn, path, tock, value, chain, is_own, is_shown, before = fact.value
     links = tuple((node, tick) for node, tick in chain)
     return Change(lsn, path, tock, value, links, is_own, is_shown, None if before is None else tuple(before), fact)
@@ -83,9 +83,9 @@ class StoreChecker(Checker):
     def __init__(self) -> None:
         self.journals: dict[str, list[Change]] = {}
         self.holders: dict[Link, set[str]] = {}
-        """In whose journals a change stands; none: it went with a disk."""
+        """The nodes whose journals have a change; none: it was lost with a disk."""
         self.changes: dict[Link, Change] = {}
-        """All that ever were, the copy with the longest chain."""
+        """All changes that ever were; of each, the copy with the longest chain."""
 
     def note_change(self, fact: Fact) -> None:
         """A journal has one more change."""
@@ -112,7 +112,7 @@ class StoreChecker(Checker):
 
 
 class StoreTicks(StoreChecker):
-    """One number, one change: no tick is used again while anybody has the first, none is left out (P11)."""
+    """Each tick has one change: none is used again while any node has the first, and none is left out (P11)."""
 
     rule = "ticks"
 
@@ -152,7 +152,7 @@ class StoreTicks(StoreChecker):
 
 
 class StoreCausal(StoreChecker):
-    """A change is greater than all that its author had seen, and says what it was written over (STO-007, STO-006)."""
+    """A change is greater than all that its author had seen, and its chain names the one it replaced (STO-007, STO-006)."""
 
     rule = "causal"
     HEARS: ClassVar = {**StoreChecker.HEARS, ("ok", "stored"): "note_stored"}
@@ -238,7 +238,7 @@ class StoreDurable(StoreChecker):
                 self.broken(f"{link[0]}:{link[1]} was acknowledged, and is lost without a word", stored)
 
     def _explained(self, there: set[Link], forgotten: dict[str, RangeSet]) -> set[Link]:
-        """The changes whose outcome is known, newest first: each also explains those that its author had seen."""
+        """The changes whose outcome is known: each also explains those that its author had seen."""
         fine: set[Link] = set()
         by_path: dict[str, list[Change]] = {}
         for change in sorted(self.changes.values(), key=lambda change: change.order, reverse=True):
@@ -326,7 +326,7 @@ class StoreWatched(StoreChecker):
         self._views: dict[tuple[str, str], View] = {}
         self._live: dict[str, dict[str, Link]] = {}
         self._anew: dict[str, set[str]] = {}
-        """Entries of nodes that began anew: what went then is told to nobody."""
+        """Entries of nodes that began their store anew: watchers are not shown that these were removed."""
 
     def note_stale(self, fact: Fact) -> None:
         """An old copy is dropped: watchers see a deletion there."""
@@ -412,7 +412,7 @@ class Seen(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, bytes]:
-        """As that of the change (STO-010)."""
+        """The order of the change (STO-010)."""
         return order_of(self.tock, self.link)
 
 
@@ -422,7 +422,7 @@ class View:
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
         self.settled: int | None = None
-        """Everything up to that lsn is shown; None: a snapshot is under way."""
+        """Everything up to this lsn was shown; None: a snapshot is under way."""
 
 
 def greatest_of(journals: StoreChecker, caps: dict[str, int]) -> dict[str, Change]:

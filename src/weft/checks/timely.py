@@ -1,8 +1,8 @@
 """Dead nodes are detected in time, and live ones are never called dead (CHK-018, CFG-046, REC-001).
 
-Three rules, by the true state of cables, transports and processes: a child whose parent was within reach all the time
-may not call it dead, nor the other way round; a child whose parent is out of reach says so within the silence it was
-given; and when both stand and the cable is whole, they are joined within the heal bound.
+Three rules, by the true state of cables, transports and processes: a child may not call its parent dead, nor the parent the
+child, if they could reach each other all the time; a child whose parent is out of reach reports it within its limit of
+silence; and when both run and the cable is whole, they are joined within `HEAL_NS`.
 """
 
 from typing import ClassVar, Final
@@ -11,7 +11,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.checks.checker import Checker
 from weft.checks.history import Fact
 
-SLACK_NS: Final = 3 * SECOND  # one beat, the latest allowed wake-up, a turn's sync, and the way there
+SLACK_NS: Final = 3 * SECOND  # one beat, the latest allowed wake-up, a turn's sync, and the transmission
 CLOCK_SHARE: Final = 20  # a node's clock may run 5 % fast or slow (FLT-016)
 HEAL_NS: Final = 30 * SECOND  # two back-offs of 5 s, hello, a beacon period of 5 s of which three may be lost
 SILENCE: Final = "silent"
@@ -19,7 +19,7 @@ NEVER: Final = 1 << 62
 
 
 def shown_s(span_ns: int) -> str:
-    """Nanoseconds as people read them."""
+    """Nanoseconds as text for people."""
     return f"{span_ns // SECOND}.{span_ns % SECOND // MILLISECOND:03} s"
 
 
@@ -41,7 +41,7 @@ class Process:
 
 
 class Timely(Checker):
-    """Deaths are reported within their time limit, and only deaths."""
+    """Dead nodes are reported in time, and live nodes never."""
 
     rule = "timely"
     HEARS: ClassVar = {
@@ -67,7 +67,7 @@ class Timely(Checker):
         self.links: dict[tuple[str, str], int] = {}
         """Transports that work, and since when."""
         self.joined: dict[str, int] = {}
-        """Children that have said that they are joined, and since when."""
+        """Children that have reported that they are joined, and since when."""
         self.answered: dict[tuple[str, str], int] = {}
         """(parent, child), and since when: the parent's process that now runs knows the child."""
         self.mourn_by: dict[str, int] = {}
@@ -133,7 +133,7 @@ class Timely(Checker):
         child, why = fact.value
         answered_at = self.answered.pop((fact.node, child), 0)
         process = self.processes.get(child)
-        # A link that is older than the child's process is that of the process before, which is dead indeed.
+        # A link that is older than the child's process belonged to the process before, which is dead.
         if why == SILENCE and process is not None and answered_at >= process.started_at:
             self._judge(child, fact.node, fact)
         self._changed(fact)
@@ -141,7 +141,7 @@ class Timely(Checker):
     def _judge(self, child: str, parent: str, fact: Fact) -> None:
         """Someone was called dead; that is wrong if it was within reach for as long as the silence had to last.
 
-        That the caller itself stood still is no excuse: who wakes up late gives everybody time to be heard (REC-001).
+        A pause of the caller is no excuse: a node that wakes up late must first give its peers time to be heard (REC-001).
         """
         caller = fact.node
         called = parent if caller == child else child

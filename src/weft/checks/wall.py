@@ -1,8 +1,8 @@
 """Nothing leaves a node before what it depends on is durable (CHK-005; JRN-001, JRN-006).
 
-A node says numbers of its own, or passes on those of others, only when they are in its journal; it acknowledges
-messages only when what they carried is, and calls them safe only when it is at the root. What a full spool gave up
-counts as there when the announcement of its loss is.
+A node sends its own numbers, and passes on those of others, only when they are in its journal. It acknowledges messages only
+when their content is in its journal, and calls them safe only when that is durable at the root. Numbers that a full spool
+gave up count as present if the announcement of their loss is.
 """
 
 from typing import Any, ClassVar, Final
@@ -17,7 +17,7 @@ Claim = tuple[int, str, int, int, str]
 
 
 class Memory:
-    """What has ever been durable at a node since its disk was last lost."""
+    """Everything that was ever durable at each node since its disk was last lost."""
 
     def __init__(self) -> None:
         self.records: dict[str, Shelf] = {}
@@ -38,7 +38,7 @@ class Memory:
             self.note(node, claim, is_loss=True)
 
     def missing(self, claim: Claim, nodes: tuple[str, ...]) -> list[Range]:
-        """What of the claim is durable at none of `nodes`, nor announced as lost there; an era link has no numbers."""
+        """The part of the claim that no node of `nodes` has, or has announced as lost; an era link has no numbers."""
         stream, origin, first, last, kind = claim
         if kind == LINK:
             return []
@@ -60,9 +60,9 @@ class Sent:
         self.claims: list[Claim] = []
 
     def note(self, first: int, claims: list[Any]) -> bool:
-        """Take messages from `first` on, again or anew; False if numbers were left out before them.
+        """Note messages from `first` on, new or repeated ones; False if numbers were left out before them.
 
-        Said again, a number may hold less: what a full spool gave up keeps its number and is empty.
+        A repeated message may have less content: what a full spool has given up leaves its number behind, and is empty.
         """
         at = first - 1 - self.base
         if at > len(self.claims):

@@ -1,9 +1,9 @@
-"""What a broker promises of its catalog: to those who watch it (CHK-017), and of services that are removed (CHK-011).
+"""What a broker promises to watchers of its catalog (CHK-017), and about removed services (CHK-011).
 
 The history lines are these. `announced`: a change of the catalog is durable at the broker; each start of the broker has a
-name of its own and numbers its changes 1, 2, 3. `opened`: a start of the broker begins with these services, which its
-journal has kept. `mirrored`: a watcher takes a whole list, as of that change; the list itself may be left out. `told`: the
-watcher is told the next change. `unwatched`: it watches no more. `quiet`: everybody had time to hear everything.
+name of its own and numbers its changes 1, 2, 3. `opened`: a start of the broker begins with these services from its
+journal. `mirrored`: a watcher gets the whole list as of that change; the list itself may be left out. `told`: the watcher
+gets the next change. `unwatched`: it stops watching. `quiet`: there was time for all messages to arrive.
 """
 
 from bisect import bisect_right
@@ -13,15 +13,15 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
 REMOVED: Final = ("remove", "leave")
-"""Operations after which a service is not listed any more. After any other it is."""
+"""Operations after which a service is no longer listed; after any other it is."""
 
 
 class Listing:
-    """What one start of a broker lists, as of any of its changes."""
+    """The services that one start of a broker lists, as of any of its changes."""
 
     def __init__(self) -> None:
         self.turns: dict[str, list[int]] = {}
-        """Per name: the changes with which it came and went, in turn, beginning with the one with which it came."""
+        """Per name: the changes with which it was alternately listed and removed, beginning with a listing."""
 
     def note(self, name: str, index: int, *, is_there: bool) -> None:
         """From this change on the name is listed, or is not."""
@@ -39,9 +39,9 @@ class Listing:
 
 
 class Watched(Checker):
-    """A watcher stands at an index of one start of a broker; what it is told next is the change behind that index.
+    """A watcher is at an index of one start of a broker; the next change that it gets is the one after that index.
 
-    A list that it is given holds what is listed as of that change, nothing else and nothing less.
+    A whole list that it gets has exactly the services that are listed as of its index.
     """
 
     rule = "watched"
@@ -60,11 +60,11 @@ class Watched(Checker):
         self.last: dict[str, int] = {}
         self.listings: dict[str, Listing] = {}
         self.brokers: dict[str, str] = {}
-        """Whose start it is."""
+        """The broker of each start."""
         self.newest: dict[str, str] = {}
         """Per broker: its newest start."""
         self.watchers: dict[str, Fact] = {}
-        """Where each stands: the fact that brought it there."""
+        """Per watcher: the fact that brought it to its index."""
         self.is_quiet = False
 
     def note_opened(self, fact: Fact) -> None:
@@ -128,9 +128,9 @@ class Watched(Checker):
 
 
 class Deregistered(Checker):
-    """A service that is removed comes back by a registration alone, also over a restart of the broker (CHK-011).
+    """A removed service is only listed again after a registration, also after a restart of the broker (CHK-011).
 
-    After a disk that was lost or went back, the broker may know what it had removed since.
+    If the broker's disk was lost, or restored from an old copy, it may list services that it had removed since that copy.
     """
 
     rule = "no_resurrection"
@@ -142,7 +142,7 @@ class Deregistered(Checker):
 
     def __init__(self) -> None:
         self.live: dict[str, set[str]] = {}
-        """Per broker: what it has registered and not removed."""
+        """Per broker: the services that are registered and not removed."""
         self.gone: dict[tuple[str, str], Fact] = {}
         """Per broker and name: its removal."""
         self.is_excused: set[str] = set()
