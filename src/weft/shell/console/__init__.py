@@ -1,15 +1,18 @@
-"""The console: a page of a node at its port +6, `/console/`, which shows the fleet as this node knows it (CON-001).
+"""The console: the page `/console/` at a node's port +6, which shows the fleet as this node knows it (CON-001).
 
-It reads a running node and changes nothing. It keeps ten minutes of four metrics of each machine whose records pass
-here, bounded in bytes; months are in the lake. Start in picture.py: what a viewer is shown.
+It reads a running node, and never changes anything. It keeps ten minutes of four metrics of each machine whose records pass
+this node; the lake has the rest. Start with `picture.py`, what a viewer sees.
 
-    lastvalues.py   what has passed here: last values, numbers received and lost, when a machine was heard
-    picture.py      one look at the fleet: machines, what is wrong with them, the four numbers
+    lastvalues.py   of the records that pass here: last values, numbers received and lost, when a machine was heard
+    picture.py      one picture of the fleet: machines, what is wrong with them, the four numbers
     tables.py       further pages: tables of configuration, alerts, catalog, store, documents, chains, lake, this node
     documents.py    a document as it was after any of its entries, who entered what, conflicts
     roads.py        the way of one record to the lake
-    commands.py     `weft` commands in processes of their own, for what the node itself shall not compute; lake.py asks through it
-    feed.py         a picture a second for all viewers together, as a whole or as what has changed
+    lake.py         questions to the lake
+    history.py      four metrics of a machine, from ten minutes to a year
+    commands.py     runs `weft` commands as processes, for what the node itself should not compute
+    feed.py         one picture per second for all viewers: complete, or what has changed
+    routes.py       the addresses below `/console/`
     limits.py       every number
     pages/          HTML, CSS and JavaScript, written by hand
 """

@@ -1,7 +1,8 @@
-"""Commands of the command line, each in a process of its own: what the console shows but the node itself shall not compute.
+"""Runs commands of the command line as processes, for what the console shows but the node itself should not compute.
 
-So nothing slow, and no library that only a question needs, ever runs inside the node. Of all pages together one command
-runs at a time, and a few may wait; time and bytes of an answer are bounded. The same command soon afterwards gets the same answer.
+So nothing slow runs inside the node, and it loads no library for a single question. One command runs at a time, for all
+pages together; a few more may wait. Time and bytes of an answer are limited. The same command gets the same answer again for
+a few seconds.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ WEFT: Final = (sys.executable, "-m", "weft.cli.main")
 
 
 class Told(NamedTuple):
-    """What a command printed, or an error and what helps against it."""
+    """What a command printed, or an error and what to do about it."""
 
     text: bytes = b""
     error: str = ""
@@ -27,7 +28,7 @@ class Told(NamedTuple):
 BUSY: Final = Told(error="other questions are being answered", mend="again in a moment")
 NEVER: Final = 0.0
 NOTHING: Final = 1
-"""The exit status of a command that found nothing; it may say no more than that."""
+"""The exit status of a command that found nothing; without an error text it is no error."""
 
 
 class Commands:
@@ -40,9 +41,9 @@ class Commands:
         self._kept: OrderedDict[tuple[str, ...], tuple[float, Told]] = OrderedDict()
 
     async def ask(self, *words: str, smaller: str, fresh: str = "") -> Told:
-        """What the command prints. An answer is kept for a while, but not if `fresh` is another one by then.
+        """What a command prints. An answer is used again for `ANSWER_KEPT_S`, as long as `fresh` is the same.
 
-        `smaller`: what helps where an answer takes too long or is too large.
+        `smaller`: what to do if an answer takes too long or is too large.
         """
         if self._waiting >= limits.QUESTIONS_MAX:
             return BUSY
@@ -72,21 +73,21 @@ async def _run(words: tuple[str, ...], smaller: str) -> Told:
         )
     except OSError as error:
         return Told(error=f"no process to ask with: {error.strerror}", mend="again later")
-    assert process.stdout is not None, "asked for"
-    assert process.stderr is not None, "asked for"
+    assert process.stdout is not None, "started with a pipe"
+    assert process.stderr is not None, "started with a pipe"
     try:
         async with asyncio.timeout(limits.ANSWER_S):
-            said, why = await asyncio.gather(_bounded(process, process.stdout), _bounded(process, process.stderr))
+            output, why = await asyncio.gather(_bounded(process, process.stdout), _bounded(process, process.stderr))
             status = await process.wait()
     except TimeoutError:
         return Told(error=f"no answer within {limits.ANSWER_S:g} s", mend=smaller)
     finally:
         _kill(process)
         await process.communicate()  # read the rest of its pipes, or asyncio never notices that it has ended
-    if said is None:
+    if output is None:
         return Told(error=f"more than {limits.ANSWER_BYTES_MAX:,} bytes", mend=smaller)
     is_nothing = status == NOTHING and not why
-    return _refused(why or b"") if status and not is_nothing else Told(said)
+    return _refused(why or b"") if status and not is_nothing else Told(output)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
@@ -96,7 +97,7 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def _bounded(process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> bytes | None:
-    """All of its output; if that is too much the process is ended, and this is None."""
+    """The whole output of a process; None: it was too long, and the process was killed."""
     found = bytearray()
     while piece := await stream.read(1 << 16):
         if len(found) <= limits.ANSWER_BYTES_MAX:
@@ -106,11 +107,11 @@ async def _bounded(process: asyncio.subprocess.Process, stream: asyncio.StreamRe
     return bytes(found) if len(found) <= limits.ANSWER_BYTES_MAX else None
 
 
-def _refused(said: bytes) -> Told:
-    r"""What a command says of a mistake, as an answer.
+def _refused(output: bytes) -> Told:
+    r"""The error that a command has printed, as an answer.
 
     >>> _refused(b"weft: there is no lake in x\n  try: --lake DIR\n")
     Told(text=b'', error='there is no lake in x', mend='--lake DIR')
     """
-    text, _, mend = said.decode("utf-8", "replace").strip()[: limits.WHY_MAX].partition("\n  try: ")
+    text, _, mend = output.decode("utf-8", "replace").strip()[: limits.WHY_MAX].partition("\n  try: ")
     return Told(error=text.removeprefix("weft: ") or "the question could not be asked", mend=mend)

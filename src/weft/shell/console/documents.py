@@ -1,7 +1,7 @@
-"""A document as it stood after any of its entries, who entered what, and what is in conflict (CON-002).
+"""Shows a document as it was after any of its entries, who entered what, and what is in conflict (CON-002).
 
-Entries are counted in the order of the document, which is the same on all nodes. Log and conflicts are read from the core; the
-document at a place in that order is folded by `weft doc show --until` in a process of its own, and never in the node.
+Entries are counted in the order of the document, which is the same on all nodes. Log and conflicts are read from the core.
+An earlier state of the document is built by `weft doc show --until` in another process, never in the node.
 """
 
 import math
@@ -29,13 +29,14 @@ class DocumentReader:
     """Reads the sessions of a node."""
 
     def __init__(self, core: "Callable[[], Core]", state: Path, commands: Commands) -> None:
-        """`state`: the node's state directory, where its programs find it."""
+        """`state`: the node's state directory, by which commands find the node."""
         self._core, self._state, self._commands = core, state, commands
 
     def around(self, asked: dict[str, str]) -> dict[str, Any]:
         """Entries on both sides of a place, and the conflicts; Refusal if there is no such session or place.
 
-        Asked are `session`, which may be left out where there is one, and one of `until` (SOURCE:NUMBER), `at` (Unix seconds), `place`.
+        `asked`: `session`, which may be left out if there is only one, and one of `until` (SOURCE:NUMBER), `at` (Unix
+        seconds) and `place`.
         """
         core, session = self._session(asked)
         place, reads = _place(session.engine, asked), Reads(session)
@@ -55,7 +56,7 @@ class DocumentReader:
         }
 
     async def text(self, asked: dict[str, str]) -> dict[str, Any]:
-        """The document at a place, one element a line; or an error and what helps. Refusal as of `around`."""
+        """The document at a place, one element per line; or an error and what to do. Refusal as in `around`."""
         _, session = self._session(asked)
         place, total = _place(session.engine, asked), _total(session.engine)
         if place < total and total > limits.FOLDED_MAX:
@@ -84,7 +85,7 @@ def _total(engine: "Engine") -> int:
 
 
 def _place(engine: "Engine", asked: dict[str, str]) -> int:
-    """How many entries count; the whole document where no place is asked for."""
+    """The number of entries up to the place that is asked for; of all entries if none is."""
     if "until" in asked:
         source, _, number = asked["until"].partition(":")
         place = engine.place_of(uuid_of(source) or b"", _number(number))
@@ -100,7 +101,7 @@ def _place(engine: "Engine", asked: dict[str, str]) -> int:
 
 
 def _number(text: str) -> int:
-    """A number of an address; 0: it is none."""
+    """A number in an address; 0 if the text is no number."""
     return int(text) if is_number(text, limits.DIGITS_MAX) else 0
 
 
@@ -118,7 +119,7 @@ def _name(key: "Key") -> str:
 
 def _entry(reads: Reads, key: "Key", place: int, parties: set[tuple[Any, ...]]) -> dict[str, Any]:
     row = reads.row(key.source, key.sequence)
-    said = row["body"].decode("utf-8", "replace")
+    body = row["body"].decode("utf-8", "replace")
     return {
         "place": place,
         "until": _name(key),
@@ -127,13 +128,13 @@ def _entry(reads: Reads, key: "Key", place: int, parties: set[tuple[Any, ...]]) 
         "verb": row["verb"],
         "reference": row["reference"],
         "outcome": row["outcome"],
-        "body": said[: limits.ENTRY_CHARACTERS],
+        "body": body[: limits.ENTRY_CHARACTERS],
         "in_conflict": (row["source"], row["sequence"]) in parties,
     }
 
 
 def _conflicts(reads: Reads) -> tuple[list[dict[str, Any]], int]:
-    """The open ones first; and how many are not shown."""
+    """The conflicts, open ones first, and how many are not shown."""
     told = reads.conflicts(Which(closed=True))
     rows = sorted(told["conflicts"], key=lambda row: not row["open"])
     shown = [_conflict(reads, row) for row in rows[: limits.CONFLICTS_MAX]]

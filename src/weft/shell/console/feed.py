@@ -1,4 +1,4 @@
-"""A picture per second, made once for all viewers and only while there are any: complete, or what has changed.
+"""Makes one picture per second for all viewers, only while there are any: complete, or what has changed.
 
 A slow viewer gets several changes together; one that is too far behind gets the complete picture. Nothing is queued.
 """
@@ -24,7 +24,7 @@ class Feed:
     def __init__(self, console: Console, now: Callable[[], Now]) -> None:
         self.viewers = 0
         self.number = 0
-        """Of the newest picture."""
+        """The number of the newest picture."""
         self._console, self.now = console, now
         self._picture: Picture = {}
         self._made_at: int | None = None
@@ -78,7 +78,7 @@ class Feed:
 def difference(before: Picture, after: Picture) -> Picture:
     """The difference between two pictures: `head` if it changed, changed fields of `nodes`, and which nodes are `gone`.
 
-    Values of a picture are those since the one before, so all of them are included.
+    A picture has only the values since the one before, so all its values are included.
 
     >>> a = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 1.0]}}, "m": {"values": {}}}}
     >>> b = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 2.5, 3.0]}}}}

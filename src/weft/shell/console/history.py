@@ -1,7 +1,7 @@
 """The past of a machine, from ten minutes to a year: means, extremes and percentiles of four metrics (CON-002).
 
-The last ten minutes come from the console's own memory. Longer spans are asked of the lake's roll-ups, and the
-console's own values continue them after their newest window, so that a plot has no gap and ends now.
+The last ten minutes come from the console's memory. Longer spans come from the lake's roll-ups; after their newest window
+the values in memory continue them, so that a plot has no gap and ends now.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ LIVE: Final = "10m"
 
 
 class Span(NamedTuple):
-    """How far back, in windows of which width, from which table."""
+    """A span: its length, the width of its windows, and the table of the lake; empty: the console's memory."""
 
     ms: int
     width_ms: int
@@ -50,7 +50,7 @@ parts AS (
 SELECT detail, t, round(mean, 2) AS mean, round(low, 2) AS low, round(high, 2) AS high, round(p95, 2) AS p95 FROM windows
 QUALIFY row_number() OVER (PARTITION BY detail, t ORDER BY mean DESC) = 1 ORDER BY detail, t
 """
-"""Of several disks, cores or devices the fullest counts, as in `lastvalues`; the row without `t` is the whole span."""
+"""The question to the lake. Of several disks, cores or devices the fullest counts; a row without `t` is the whole span."""
 
 
 async def history(machine: Machine | None, name: str, span: str, lake: Lake, now: Now) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def question(name: str, span: Span, since_ms: int) -> str:
 
 
 def live_windows(points: Iterable[tuple[int, float]], since_ms: int, width_ms: int) -> list[Window]:
-    """Points of five seconds, from an instant on, as windows.
+    """Values of five seconds each, from an instant on, as windows.
 
     >>> live_windows([(0, 1), (11, 9), (12, 4), (13, 6)], 60_000, 60_000)
     [(60000, 5.0, 4, 6, 6)]
@@ -99,7 +99,7 @@ def live_windows(points: Iterable[tuple[int, float]], since_ms: int, width_ms: i
 
 
 def p95_of(values: Iterable[float]) -> float | None:
-    """Nineteen of twenty values are not above it; it is one of them.
+    """The 95th percentile: one of the values, which 95 % of them do not exceed.
 
     >>> p95_of(range(1, 101)), p95_of([3.0]), p95_of([])
     (95, 3.0, None)
@@ -112,4 +112,4 @@ def _window(row: dict[str, Any]) -> Window:
     return row["t"], row["mean"], row["low"], row["high"], row["p95"]
 
 
-assert set(NAMES) == set(METRICS.values()), "a ring for each"
+assert set(NAMES) == set(METRICS.values()), "each metric has a ring"

@@ -1,7 +1,6 @@
-"""Questions to the lake: each is a `weft sql`, or another command, in a process of its own (CON-002).
+"""Asks the lake: each question runs `weft sql`, or another command, as a process (CON-002).
 
-So neither DuckDB nor a slow question ever runs inside the node. `weft sql` reads the tables of this lake and nothing
-else, and changes nothing.
+So neither DuckDB nor a slow question runs inside the node. `weft sql` only reads, and only the tables of this lake.
 """
 
 from pathlib import Path
@@ -22,11 +21,11 @@ QUESTIONS: Final[dict[str, str]] = {
     "quarantine": "SELECT count(*) AS rows, reason, origin FROM quarantine.samples GROUP BY ALL ORDER BY rows DESC LIMIT 100",
     "runs": "SELECT * FROM meta.runs LIMIT 100",
 }
-"""Questions that have a name and need no key."""
+"""Questions by their names; they need no token."""
 
 
 class Answer(NamedTuple):
-    """Rows, or an error and what helps against it."""
+    """Rows, or an error and what to do about it."""
 
     rows: list[dict[str, Any]]
     error: str = ""
@@ -43,7 +42,7 @@ class Lake:
         self._path, self._commands = path, commands
 
     async def ask(self, query: str, as_of: str = "") -> Answer:
-        """The rows that a question in SQL returns, now or as the tables were at `as_of`."""
+        """The rows of an SQL query, on the tables of now, or as they were at `as_of`."""
         if self._path is None:
             return NO_LAKE
         then = ("--as-of", as_of) if as_of else ()
@@ -51,7 +50,7 @@ class Lake:
         return Answer([] if told.error else msgspec.json.decode(told.text or b"[]"), told.error, told.mend)
 
     async def versions(self, path: str) -> Answer:
-        """The last versions of an entry of the store, the greatest first."""
+        """The last versions of an entry of the store, newest first."""
         if self._path is None:
             return NO_LAKE
         how = ("--json", "--limit", str(limits.VERSIONS_MAX), "--lake", str(self._path))

@@ -1,7 +1,7 @@
 """The last values of each machine whose records pass this node, and what is missing of them (CON-001).
 
-Fed with records that are durable here. Most records are not decoded: per machine one batch of samples at most every 400
-ms, of which four metrics are kept. Numbers are counted of every record.
+It gets the records that are durable here. Most are not decoded: for each machine at most one batch of samples in 400 ms, of
+which four metrics are kept. The numbers of all records are counted.
 """
 
 from array import array
@@ -26,7 +26,7 @@ PROCESS: Final = "process"
 """The label of a metric with `per = "name"`."""
 NAMES: Final = tuple(METRICS.values())
 SHOWN: Final = ("cpu", "memory", "disk")
-"""In the picture; the others only where somebody looks at one machine."""
+"""The metrics in the picture; the others are shown only for a single machine."""
 
 
 class Loss(NamedTuple):
@@ -36,7 +36,7 @@ class Loss(NamedTuple):
     last: int
     why: str
     at_ms: int
-    """Of the last sample before them."""
+    """Time of the last sample before them."""
 
 
 class Ring:
@@ -83,9 +83,9 @@ class Cells:
     def __init__(self) -> None:
         self.head = 0
         self.turns = 0
-        """How often a cell has become another one to look at."""
+        """How often the look of a cell has changed."""
         self.strip: tuple[int, int, str] = 0, 0, ""
-        """What they looked like last, with the newest cell and the turns of then."""
+        """The strip that was made last, with the newest cell and `turns` at that time."""
         self.first, self.last, self.received, self.lost = (array("Q", [0]) * limits.CELLS for _ in range(4))
 
     def add(self, cell: int, first: int, last: int, count: int, *, is_lost: bool = False) -> None:
@@ -139,23 +139,23 @@ class Machine:
         self.heard = now
         """When its last record became durable here."""
         self.gap_ns = 0
-        """How long it is usually quiet."""
+        """The usual time between two records."""
         self.newest_ms = 0
-        """Of its newest sample, by its own clock."""
+        """Time of its newest sample, by its own clock."""
         self.rings = {name: Ring() for name in NAMES}
         self.cells = Cells()
         self.since_cell = now.wall // MILLISECOND // limits.CELL_MS
         self.losses: deque[Loss] = deque(maxlen=limits.LOSSES_MAX)
         self.starts: dict[int, Start] = {}
         self.counted = [0, 0, 0]
-        """Expected, received and lost numbers of starts that are not looked at any more."""
+        """Expected, received and lost numbers of earlier starts, which are no longer followed."""
         self.decoded_at = 0
         self.before: dict[Any, Point] = {}
-        """By detail and labels."""
+        """The sample before, by detail and labels."""
         self.processes: dict[Any, Point] = {}
-        """By labels: of those that were measured last."""
+        """The last samples of processes, by labels."""
         self.busiest: tuple[str, float] | None = None
-        """The process that used most of the processors when they were measured last, and its share of all in percent."""
+        """The process that used the processors most at the last measurement, and its share of all of them in percent."""
 
     def hear(self, now: Now) -> None:
         """Note that the machine has sent something."""
@@ -262,7 +262,7 @@ class LastValues:
         try:
             batch = samples.decode(record.payload, self._known)
         except PeerError:
-            return  # only the lake needs it
+            return  # unreadable here; the lake quarantines it
         newest: dict[int, samples.Row] = {row.series: row for row in batch.rows}
         best: dict[str, tuple[int, float]] = {}
         for index, row in newest.items():
@@ -297,7 +297,7 @@ class LastValues:
 
 
 def _value(machine: Machine, series: samples.Series, point: Point) -> float | None:
-    """In percent, from this point and the one before."""
+    """The value in percent, from this point and the one before; None: there is none."""
     key = series.detail, *series.labels.items()
     before = machine.before.get(key)
     if before is None and len(machine.before) >= limits.SERIES_MAX:

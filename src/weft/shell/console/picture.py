@@ -1,7 +1,7 @@
 """A picture of the fleet as this node knows it: its machines, their troubles, and the four numbers (CON-001).
 
-Only the strips of the map change as time passes: a trouble has the time of its beginning, and the page counts from
-there. So little is sent to viewers while the fleet is well.
+While the fleet is well, only the strips of the map change, so little is sent to viewers: a trouble has the time of its
+beginning, and the page itself counts for how long it lasts.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,15 +32,15 @@ class Facts(NamedTuple):
     port: int
     version: str
     tree: list[dict[str, Any]]
-    """As in the status of the node."""
+    """`tree` in the status of the node."""
     unassigned: list[dict[str, str]]
     root: dict[str, str]
     children: dict[bytes, str]
     """Names of children with an open link."""
     checks: list[dict[str, Any]]
-    """Of the health of this node."""
+    """The health checks of this node."""
     number: int | None
-    """Of the configuration that it runs."""
+    """The number of the configuration that this node runs."""
     alerts: dict[bytes, list[Alert]]
     """Firing alerts by machine; except at a root only those of this node."""
     open_hosts: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Trouble(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a machine stands."""
+    """A machine and its place in the tree."""
 
     node: bytes
     name: str
@@ -86,7 +86,7 @@ class Console:
         facts = self.facts()
         places = self._placed(facts, now)
         parents = _parents(places)
-        silent = {place.node: said for place in places if (said := self._silence(place, facts, now))}
+        silent = {place.node: trouble for place in places if (trouble := self._silence(place, facts, now))}
         nodes = {}
         for place in places:
             above = parents.get(place.node)
@@ -96,7 +96,7 @@ class Console:
         return {"head": self._head(facts), "nodes": nodes}
 
     def cell(self, node: bytes, cell: int) -> dict[str, Any] | None:
-        """Which numbers came of ten seconds of a machine, which are lost, and why; None: it is not known."""
+        """The numbers of ten seconds of a machine: received, lost, and why; None: the machine is not known."""
         machine = self.values.machines.get(node)
         if machine is None:
             return None
@@ -167,7 +167,7 @@ class Console:
             yield Trouble(much, said.strip(), "weft alerts", alert.since)
 
     def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
-        """Whether a machine that should send is silent."""
+        """The trouble of a machine that is silent, but should send; None: it is not."""
         machine = self.values.machines.get(place.node)
         if place.node == facts.node:
             return None
@@ -238,7 +238,7 @@ def packed(points: list[tuple[int, float]]) -> list[float | None]:
 
 
 def _parents(places: list[Place]) -> dict[bytes, Place]:
-    """Who stands above each."""
+    """The parent of each machine, by UUID."""
     at = {place.endpoint: place for place in places if place.endpoint}
     found = {place.node: at[place.parent] for place in places if place.parent in at}
     return {node: above for node, above in found.items() if above.node != node}

@@ -1,4 +1,4 @@
-"""What a node answers below `/console/`.
+"""The routes below `/console/`.
 
 GET /console/              the page             GET /console/state.json         the picture, once
 GET /console/live          server-sent events   GET /console/cell?node=&cell=   which numbers, and why
@@ -12,7 +12,7 @@ GET /console/road.json?origin=NODE&number=N     the way of one record to the lak
 POST /console/sql.json     {"query": SQL, "as_of": ""}: any question to the lake
 POST /console/login        {"who": NAME, "for_s": SECONDS}: a token for a while; GET /console/me: whose it is
 
-What is posted needs what every order needs (`weft.shell.http.gate`).
+A POST needs the same permission as an order (`weft.shell.http.gate`).
 """
 
 from collections.abc import Callable
@@ -55,27 +55,27 @@ NO_DOCUMENTS: Final = refusal(
     404, "no-documents", "this node has no documents", "weft doc join SESSION starts one that has"
 )
 Documents = Callable[[], "DocumentReader | None"]
-"""Reads the documents of this node, if it has some."""
+"""Gives the reader of this node's documents; None: it has none."""
 Tables = Callable[[str], dict[str, Any]]
 """A page of tables by its name; KeyError if there is none."""
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):
-    """What is posted to `sql.json`."""
+    """The body of a POST to `sql.json`."""
 
     query: Annotated[str, msgspec.Meta(min_length=1, max_length=limits.QUERY_BYTES_MAX)]
     as_of: Annotated[str, msgspec.Meta(max_length=64)] = ""
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
-    """What is posted to `login`."""
+    """The body of a POST to `login`."""
 
     who: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     for_s: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class Sources(NamedTuple):
-    """What the routes ask."""
+    """What the routes read."""
 
     console: Console
     feed: Feed
@@ -102,14 +102,14 @@ def routes_of(sources: Sources) -> Routes:
 
 def _page(request: Request, tables: Tables | None) -> Response:
     try:
-        asked = _said(request)["of"]
+        asked = _query(request)["of"]
         return NO_PAGE if tables is None else json_response(tables(asked))
     except KeyError:
         return NO_PAGE
 
 
 async def _road(request: Request, roads: Roads | None) -> Response:
-    asked = _said(request)
+    asked = _query(request)
     origin, number = asked.get("origin", ""), asked.get("number", "")
     if roads is None or not (is_number(number, limits.DIGITS_MAX) and 0 < len(origin) <= limits.ORIGIN_CHARACTERS):
         return NO_RECORD
@@ -122,7 +122,7 @@ def _of_picture(console: Console, feed: Feed) -> Routes:
         return Response(200, JSON, feed.whole())
 
     def cell(request: Request) -> Response:
-        asked = _said(request)
+        asked = _query(request)
         try:
             found = console.cell(bytes.fromhex(asked["node"]), int(asked["cell"]))
         except (KeyError, ValueError):
@@ -140,7 +140,7 @@ def _of_lake(sources: Sources) -> Routes:
     console, feed, lake = sources.console, sources.feed, sources.lake
 
     async def past(request: Request) -> Response:
-        asked = _said(request)
+        asked = _query(request)
         try:
             node, span = bytes.fromhex(asked["node"]), asked.get("span", LIVE)
             feed.refresh()
@@ -151,11 +151,11 @@ def _of_lake(sources: Sources) -> Routes:
         return NO_SPAN
 
     async def named(request: Request) -> Response:
-        query = QUESTIONS.get(_said(request).get("ask", ""))
+        query = QUESTIONS.get(_query(request).get("ask", ""))
         return NO_QUESTION if query is None else _answered(await lake.ask(query), query)
 
     async def versions(request: Request) -> Response:
-        path = _said(request).get("path", "")[: limits.PATH_CHARACTERS]
+        path = _query(request).get("path", "")[: limits.PATH_CHARACTERS]
         return json_response((await lake.versions(path))._asdict() | {"path": path}) if path else NO_PATH
 
     async def free(request: Request) -> Response:
@@ -178,7 +178,7 @@ def _of_documents(documents: Documents) -> Routes:
         reader = documents()
         if reader is None:
             return NO_DOCUMENTS
-        asked = _said(request)
+        asked = _query(request)
         try:
             is_text = request.path.endswith("text.json")
             return json_response(await reader.text(asked) if is_text else reader.around(asked))
@@ -206,5 +206,5 @@ def _of_logins(logins: Logins) -> Routes:
     return {f"{AT}login": Route(login, "POST", limits.QUERY_BYTES_MAX), f"{AT}me": Route(me)}
 
 
-def _said(request: Request) -> dict[str, str]:
+def _query(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(request.query).items()}

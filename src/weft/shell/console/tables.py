@@ -28,9 +28,9 @@ ROWS_MAX: Final = 500  # of one table
 TEXT_MAX: Final = 300  # characters of one value
 YEAR_9999: Final = 253_370_764_800  # seconds; no instant later than that has a name
 TYPES: Final = "Chains"
-"""The table of which the page makes the choice of what is traced."""
+"""The title of the table from which the page makes the choice of a type to trace."""
 WRITES: Final = "Writes"
-"""The table of which the page makes the differences to an earlier state."""
+"""The title of the table from which the page shows differences to an earlier state."""
 Row = tuple[Any, ...]
 
 
@@ -43,7 +43,7 @@ class Table(NamedTuple):
     more: int = 0
     """Rows that are not shown."""
     ask: str = ""
-    """A command that shows more, or changes it."""
+    """A command that shows more, or changes what is shown."""
 
 
 def table(title: str, columns: tuple[str, ...], rows: Iterable[Row], ask: str = "") -> Table:
@@ -141,7 +141,7 @@ def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
 
 
 def _change(event: "Event") -> tuple[Any, str, str]:
-    """A change: its value, whose it is, and when it was made by that clock."""
+    """A change: its value, its author, and when it was made, by the author's clock."""
     who = f"{event.node}:{event.tick}" + (f" by {event.by}" if event.by else "")
     return "(deleted)" if event.value is None else _value(event.value), who, _instant(event.at)
 
@@ -158,7 +158,7 @@ def _instant(at: float | None) -> str:
 
 
 def _before(event: "Event") -> str:
-    """Whose changes the author of this one had seen, the newest first."""
+    """The changes that the author of this one had seen, newest first."""
     return " ← ".join(f"{node}:{tick}" for node, tick in event.chain.links[1:])
 
 
@@ -178,7 +178,7 @@ def _of_core(name: str, title: str, ask: str) -> "Maker":
 
 
 def chains(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
-    """Who stands in the chains, from top to bottom, and what passed."""
+    """The links of the chains, from top to bottom, and how many messages passed each."""
     core = node.cores.get("chains")
     if not isinstance(core, Chains):
         return []

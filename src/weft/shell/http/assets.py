@@ -16,8 +16,8 @@ INDEX: Final = "index.html"
 def assets(prefix: str, directory: Path) -> Routes:
     """Every file below a directory as a route below `prefix`, which ends in `/` and answers with `index.html`.
 
-    A browser keeps them and asks each time whether they have changed: 304 if not. Links that lead out of the
-    directory are left out. UserError `too-large` beyond ASSET_BYTES_MAX.
+    A browser caches them, and asks each time whether they have changed: 304 if not. Links that lead out of the directory
+    are left out. UserError `too-large` beyond ASSET_BYTES_MAX.
     """
     root, size, routes = directory.resolve(), 0, Routes()
     for path in sorted(root.rglob("*")):

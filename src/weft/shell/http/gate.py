@@ -1,11 +1,11 @@
-"""Who may read and who may write through an HTTP server (SEC-046).
+"""Decides who may read and who may write through an HTTP server (SEC-046).
 
-Programs of this machine may read. From elsewhere a browser has to give the token, or the *view key*, which is derived
-from the token and lets nobody write: the screens of a hall get it, as `http://host:port/?key=VIEW`. It is then kept in
-a cookie, so that no address bar shows it. Writing from elsewhere needs the token itself, in a header that no page of
-another site can send. On this machine writing needs it only if `always_token` is set.
+Programs of this machine may read. A browser on another machine needs the token, or the *view key*, which is derived from the
+token and does not allow writing: public screens get it, as `http://host:port/?key=VIEW`. A cookie then holds it, so that no
+address bar shows it. Writing from another machine needs the token itself, in a header that no page of another site can send.
+On this machine writing needs it only if `always_token` is set.
 
-No page of another site reaches anything. The Host must be one of ours, because a foreign name may resolve to this
+Pages of other sites have no access. The Host must be a name of this server, because a foreign name may resolve to this
 machine. An Origin must equal that Host. A request that writes must be JSON, which no HTML form can send.
 """
 
@@ -45,21 +45,21 @@ class Gate:
         always_token: bool = False,
         only_user: bool = False,
     ) -> None:
-        """`is_loopback`: it listens on this machine only. `is_open`: requests from elsewhere may read.
+        """`is_loopback`: it listens on this machine only. `is_open`: requests from other machines may read.
 
-        `always_token`: programs of this machine need the token, too, to write. Without a token nobody elsewhere writes.
-        `only_user`: programs of this machine write without it only if the kernel says that they are of this user
+        `token` empty: no other machine may write. `always_token`: programs of this machine need the token, too, to write.
+        `only_user`: programs of this machine may write without it only if the kernel says that they are of this user
         (SEC-056).
         """
         self.view = hashlib.sha256(b"weft board, view: " + token.encode()).hexdigest()[:VIEW_CHARACTERS]
         self._token, self._is_loopback, self._is_open, self._always = token, is_loopback, is_open, always_token
         self._only_user = only_user
         self.logins: Logins | None = None
-        """Who has logged in, where that is possible."""
+        """People who have logged in; None: this server has no logins."""
         self._names = OUR_NAMES if is_loopback else OUR_NAMES | _names_of_this_machine()
 
     def refuses(self, request: Request, *, writes: bool) -> Response | None:
-        """Why a request is refused, before its body is read; None if it is not."""
+        """The refusal of a request, before its body is read; None: it is allowed."""
         if not self._is_ours(request, writes=writes):
             return STRANGER
         if not writes:
@@ -98,7 +98,7 @@ class Gate:
         return bool(self._token) and cookie is not None and _is_same(cookie.value, self.view)
 
     def may_write(self, request: Request) -> bool:
-        """Whether a request may write: with `Authorization: Bearer TOKEN`, or from this machine where that suffices."""
+        """Whether a request may write: with `Authorization: Bearer TOKEN`, or from this machine if that suffices."""
         return self._says_token(request) or (not self._always and self._is_trusted(request))
 
     def _is_trusted(self, request: Request) -> bool:
@@ -108,7 +108,7 @@ class Gate:
         return not self._only_user or is_same_user((request.peer, there), (host, here))
 
     def _is_ours(self, request: Request, *, writes: bool) -> bool:
-        """Other machines may read an open server under any name, as monitoring does; local browsers only under ours."""
+        """Whether the Host is allowed. Other machines may read an open server under any name, as monitoring does."""
         if self._is_open and not writes and not is_local(request.peer):
             return True
         return self.is_ours(request.headers.get("host", ""))

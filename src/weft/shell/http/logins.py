@@ -1,4 +1,4 @@
-"""People who may write for a while: each has a token, in memory only, so a restart ends all logins (CON-004)."""
+"""The logins of people who may write for a limited time. Tokens are only in memory, so a restart ends them (CON-004)."""
 
 import secrets
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from weft.shell.http.limits import LOGIN_S_MAX, LOGINS_MAX
 
 
 class Login(NamedTuple):
-    """A name, and until when it is valid by the monotonic clock."""
+    """The name of a person, and when the login ends, by the monotonic clock."""
 
     who: str
     ends_at: float

@@ -14,7 +14,7 @@ POLICY: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-
 
 
 class Request(NamedTuple):
-    """A request, as far as a handler may see it."""
+    """A request, as a handler sees it."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
     peer: str = ""
     """The address of the client."""
     ports: tuple[int, int] = (0, 0)
-    """Address and port of both ends of the connection: the client's, and the server's."""
+    """The ports of both ends of the connection: the client's, and the server's."""
     host: str = ""
     """The address at which the request arrived."""
     body: bytes = b""
@@ -44,9 +44,9 @@ class Response(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Server-sent events: the next one is requested when the viewer has taken the one before.
+    """Server-sent events. The next one is made when the viewer has received the one before.
 
-    So a slow viewer gets the newest state next, if that is what the iterator yields; nothing is queued.
+    So nothing is queued, and a slow viewer gets the newest state next, if the iterator yields that.
     """
 
     events: AsyncIterator[bytes]
@@ -57,17 +57,17 @@ Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class Route(NamedTuple):
-    """How one method of a path, or of any one name behind `PATH/*`, is answered; every other method is refused."""
+    """How one method of a path is answered; other methods are refused. `PATH/*` stands for any one name below PATH."""
 
     handle: Handler
     method: str = "GET"
     """`GET` reads, `POST` writes; the gate demands more for writing."""
     body_bytes_max: int = 0
-    """Of the body of a POST, which must be JSON."""
+    """The largest body of a POST, which must be JSON."""
 
 
 Routes = dict[str, Route]
-"""By exact path. A path that is not in it does not exist."""
+"""Routes by exact path; all other paths do not exist."""
 
 
 def event(data: bytes, *, name: str = "", number: str = "") -> bytes:
@@ -86,5 +86,5 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def refusal(status: int, code: str, text: str, mend: str = "") -> Response:
-    """A refused write: a code, a sentence, what helps."""
+    """A refusal: a code, a sentence, and what to do."""
     return json_response({"answer": "refused", "error": code, "text": text, "mend": mend}, status)
