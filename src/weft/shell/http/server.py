@@ -1,6 +1,6 @@
-"""Connections of HTTP, one request each: a head within its bounds, perhaps a body, an answer or a stream of events.
+"""Serves HTTP connections, one request each: a head of limited size, perhaps a body, then an answer or a stream of events.
 
-h11 parses. Bytes that are not a request end the connection without an answer.
+h11 parses. Bytes that are not a request end the connection with at most a status.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from weft.shell.http.messages import (
 )
 from weft.shell.listening import stop_listening
 
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 REFUSALS: Final = range(400, 502)
 """Status codes that count as refused; 503 is also the regular answer of a failed node."""
 NOT_MODIFIED: Final = 304
@@ -59,7 +59,7 @@ class Server:
     def __init__(self, routes: Routes, gate: Gate) -> None:
         self.routes = routes
         self.refused = 0
-        """Connections and requests that got no page: garbage, stalls, other methods, unknown paths, one too many."""
+        """Refused connections and requests: garbage, stalls, wrong methods, unknown paths, no permission, too many."""
         self._gate = gate
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -69,7 +69,7 @@ class Server:
         self._bodies = 0
 
     async def serve(self, hosts: str | Sequence[str], port: int) -> int:
-        """Begin to answer; the port that it is. UserError `port-taken`."""
+        """Begin to answer; returns the port. UserError `port-taken`."""
         try:
             self._server = await asyncio.start_server(
                 self._connection, hosts, port, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
@@ -104,7 +104,7 @@ class Server:
                 await self._answer(reader, writer)
             else:
                 self.refused += 1
-        except (OSError, asyncio.CancelledError):  # it has ended, or takes too long, or the server stops
+        except (OSError, asyncio.CancelledError):  # the client is gone or too slow, or the server stops
             self.refused += 1
             writer.transport.abort()
         finally:
@@ -112,7 +112,7 @@ class Server:
             await self._leave(writer)
 
     def _make_room(self) -> None:
-        """End the connection that has waited longest, of the address that has most of those without a head (SEC-053)."""
+        """End the oldest connection without a complete head, of the address that has most of them (SEC-053)."""
         if self._unasked:
             fullest = Counter(self._unasked.values()).most_common(1)[0][0]
             task = next(task for task, address in self._unasked.items() if address == fullest)
@@ -174,7 +174,7 @@ class Server:
         return await (_made(route, request) if route.method == "GET" else self._obey(route, request, exchange))
 
     async def _obey(self, route: Route, request: Request, exchange: "_Exchange") -> Answer:
-        """Read the body and hand it to the route."""
+        """Read the body, and let the route answer."""
         if self._bodies >= BODIES_MAX:
             return TOO_MANY
         self._bodies += 1
@@ -202,7 +202,7 @@ class Server:
         return Response(405, TEXT, f"{allowed} only\n".encode(), more=(("allow", allowed),))
 
     async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter, events: AsyncIterator[bytes]) -> None:
-        """Send each event; the next one is requested after the client has taken the one before."""
+        """Send the events; the next one is made after the client has received the one before."""
         task = asyncio.current_task()
         assert task is not None, "asyncio calls it in one"
         self._streams.add(task)
@@ -240,7 +240,7 @@ class _Exchange(NamedTuple):
 
 
 def with_loopback(host: str) -> list[str]:
-    """The addresses to listen at, so that local programs always reach it, whatever the host."""
+    """The addresses to listen at: the host, and loopback, too, so that local programs always reach the server."""
     is_there = host in (*EVERYWHERE, "localhost")
     with contextlib.suppress(ValueError):
         is_there = is_there or ipaddress.ip_address(host).is_loopback
@@ -248,7 +248,7 @@ def with_loopback(host: str) -> list[str]:
 
 
 async def next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
-    """What comes next on a connection."""
+    """The next event of h11 on a connection."""
     while (found := parser.next_event()) is h11.NEED_DATA:
         parser.receive_data(await reader.read(PIECE_BYTES))
     return found
@@ -260,7 +260,7 @@ async def _made(route: Route, request: Request) -> Answer:
 
 
 async def _body_of(request: Request, route: Route, exchange: _Exchange) -> bytes | None:
-    """All of the body; None if it is too large. A body that breaks off is a RemoteProtocolError."""
+    """The whole body; None if it is too large. RemoteProtocolError if the connection ends before the body does."""
     left = route.body_bytes_max
     if int(request.headers.get("content-length", "0")) > left:  # h11 has read it as a number
         return None
@@ -282,7 +282,7 @@ async def _next(events: AsyncIterator[bytes]) -> bytes:
 
 
 def _hold_little(writer: asyncio.StreamWriter) -> None:
-    """Keep the send buffer small: what a viewer has not read waits here, where a newer state can replace it."""
+    """Keep the send buffer small, so that a slow viewer gets newer events instead of a long queue of old ones."""
     writer.transport.set_write_buffer_limits(high=0)
     found: socket.socket = writer.get_extra_info("socket")
     with contextlib.suppress(OSError):

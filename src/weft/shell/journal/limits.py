@@ -16,7 +16,7 @@ SEGMENTS_OF_BUDGET: Final = (
     16  # a full spool gives up a sixteenth, and two snapshots fit in behind each other (JRN-041)
 )
 SEGMENT_AGE_NS_MAX: Final = HOUR_NS  # JRN-011
-FOOTER_ENTRIES_MAX: Final = 50_000  # a footer of about 2 MiB; origins that come by turns would fill more than a batch
+FOOTER_ENTRIES_MAX: Final = 50_000  # a footer of about 2 MiB; with many alternating origins it would exceed a batch
 REST_NS: Final = 5 * SECOND  # JRN-010: after so long without a write the last batch is marked as durable
 BUFFER_NS_MAX: Final = SECOND // 5  # JRN-001: records without a wall wait at most so long for the next one
 LATE_BYTES_MAX: Final = 4 * MIB  # buffered for the next wall: both together must fit into one batch
@@ -24,7 +24,7 @@ RECORD_BYTES: Final = 512  # estimated size of a record besides its content
 BALLAST_BYTES_MAX: Final = 4 * MIB  # JRN-030
 FREE_BYTES_MIN: Final = 64 * MIB  # JRN-031: with less on the file system it counts as full
 FREE_CHECK_BYTES: Final = MIB  # written between two checks of the free space; a check takes 2 us
-TIGHT_PERCENT: Final = 90  # JRN-031: of the budget; beyond, the oldest records should be given up
+TIGHT_PERCENT: Final = 90  # JRN-031: of the budget; above it the oldest records should be given up
 SNAPSHOT_SEGMENTS: Final = 4  # JRN-040: due after so many, all of which a start has to read
 SNAPSHOT_AGE_NS: Final = 600 * SECOND  # JRN-040: or after this time, if there were changes
 SNAPSHOT_RETRY_NS: Final = 60 * SECOND  # pause after a snapshot that found no space

@@ -16,7 +16,7 @@ from weft.shell.journal.segment import Segment
 
 
 class Shelf:
-    """Reads what stands in the segments."""
+    """Reads the records in the segments."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -29,22 +29,22 @@ class Shelf:
 
     @property
     def end_lsn(self) -> int:
-        """The lsn behind the last record."""
+        """The lsn after the last record."""
         return self.segments[-1].end.lsn if self.segments else 1
 
     def add(self, segment: Segment) -> None:
         self.segments = (*self.segments, segment)
 
     def behind(self, lsn: int) -> tuple[Segment, ...]:
-        """The segments that hold, or may hold, records behind `lsn`."""
+        """The segments that may hold records after `lsn`."""
         segments = self.segments
         index = bisect_right(segments, lsn + 1, key=lambda segment: segment.first_lsn) - 1
         return segments[max(0, index) :]
 
     def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
-        """What stands behind `after`, about `bytes_max` of it, at least one record; and the lsn up to which it is all.
+        """Records after the lsn `after`: about `bytes_max` bytes, at least one record; and the lsn up to which it has read.
 
-        Costs as much as what is returned, wherever it stands. What cannot be read is absent. OSError from the disk.
+        The cost depends only on what is returned. Records that cannot be read are absent. OSError from the disk.
         """
         entries: list[Entry] = []
         upto = after
@@ -56,7 +56,7 @@ class Shelf:
             except FileNotFoundError:
                 if segment in self.segments:
                     raise
-                continue  # forgotten meanwhile: nobody needs what stood in it
+                continue  # deleted meanwhile: nobody needs its records
             entries += found
             bytes_max -= taken
             upto = reached
