@@ -25,7 +25,7 @@ def _plain(measure: Callable[[Tick, MetricSpec], Samples]) -> Callable[[MetricSp
 
 
 def _rare(name: str) -> Callable[[MetricSpec], Meter]:
-    """A maker for a meter of `probes`, whose libraries are loaded by a node that measures such a thing."""
+    """A maker for a meter of `probes`, which is imported when a node first measures such a metric."""
 
     def made(spec: MetricSpec) -> Meter:
         from weft.shell.meters import probes
@@ -104,5 +104,5 @@ class Meters:
         return meter
 
     def close(self) -> None:
-        """Close the kernel's files."""
+        """Close the kernel's files that are open."""
         self.kernel.close()

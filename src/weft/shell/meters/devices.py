@@ -35,7 +35,7 @@ UNITS: Final = ("bytes", "packets", "errors", "drops")
 
 
 def chosen(param: str) -> Callable[[str], bool]:
-    """A test for device names: an empty parameter selects all, `re:` what it is found in, else the exact name."""
+    """A test for device names: an empty parameter selects all, `re:` those that match, else the exact name."""
     if param.startswith("re:"):
         pattern = re.compile(param[3:])
         return lambda name: pattern.search(name) is not None
@@ -134,7 +134,7 @@ def _uses(tick: Tick, spec: MetricSpec) -> Iterator[tuple[Labels, os.statvfs_res
 
 
 def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_USE: used and free bytes, used inodes; free is what unprivileged users may still take."""
+    """DISK_USE: used and free bytes, used inodes; free is what unprivileged users may still write."""
     return [
         ((*place, ("unit", unit)), value, None)
         for place, use in _uses(tick, spec)
@@ -143,12 +143,12 @@ def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def disk_free(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_FREE: bytes that unprivileged users may still take."""
+    """DISK_FREE: bytes that unprivileged users may still write."""
     return [(place, _free(use), None) for place, use in _uses(tick, spec)]
 
 
 def disk_percent(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_PERCENT: used bytes as a share of what unprivileged users may have, as `df` shows it."""
+    """DISK_PERCENT: used bytes as a share of used and free ones, as `df` shows it."""
     return [(place, _share(_used(use), _used(use) + _free(use)), None) for place, use in _uses(tick, spec)]
 
 
@@ -225,7 +225,7 @@ def network_errors(tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def graphics(tick: Tick, _spec: MetricSpec) -> Samples:
-    """GPU: busy time of each graphics processor whose driver says it in a file (amdgpu does)."""
+    """GPU: busy time of each graphics processor whose driver has a file for it (amdgpu has)."""
     root = f"{tick.kernel.sys}/class/drm"
     found = [(card, _number(tick, f"{root}/{card}/device/gpu_busy_percent")) for card in _listed(root)]
     return _some([((("device", card),), busy, None) for card, busy in found if busy is not None], "such processor")

@@ -29,7 +29,7 @@ class Kernel:
         self.hertz: int = os.sysconf("SC_CLK_TCK")
         self.page: int = os.sysconf("SC_PAGE_SIZE")
         self.skipped: Counter[str] = Counter()
-        """Processes and devices that could not be looked at, by reason (MEA-003)."""
+        """Processes and devices that could not be read, by reason (MEA-003)."""
         self.devices: dict[str, bool] = {}
         """Block devices seen so far, and whether each is a whole disk."""
         self._open: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Kernel:
         return ticks if self.hertz == HUNDREDTHS else ticks * HUNDREDTHS // self.hertz
 
     def close(self) -> None:
-        """Let go of all descriptors."""
+        """Close all descriptors."""
         while self._open:
             os.close(self._open.popitem()[1])
 

@@ -35,7 +35,7 @@ class Timex(ctypes.Structure):
 
 
 def clock_offset(_tick: Tick, _spec: MetricSpec) -> Samples:
-    """CLOCK_OFFSET: seconds; Unsupported while nothing disciplines the clock."""
+    """CLOCK_OFFSET: seconds; Unsupported while no time service adjusts the clock."""
     found = Timex()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))  # modes 0: only read
     if state < 0:

@@ -19,7 +19,7 @@ COMM_BYTES: Final = 15  # the kernel cuts names to this length
 KERNEL_THREAD: Final = 0x0020_0000  # among a process's flags
 FORGET_SCANS: Final = 300  # scans for which a name without processes is still shown
 Identity = tuple[int, int]
-"""Process number and start time: numbers are reused."""
+"""Process number and start time, because numbers are reused."""
 Found = tuple[Identity, str, int | None]
 """A selected process, its group, and its value if it could be read."""
 
@@ -213,13 +213,13 @@ class Sums:
     def __init__(self) -> None:
         self._parts: dict[Identity, Part] = {}
         self._left: dict[Identity, int] = {}
-        """Living processes that were meant once and are not now: what they had counted stands in the sums already."""
+        """Counters of living processes that were selected before and are not now: the sums contain them already."""
         self._ended: Counter[str] = Counter()
         self._seen: dict[str, int] = {}
         self._scans = 0
 
     def add(self, meant: Iterable[Found], alive: Container[Identity]) -> dict[str, int]:
-        """The sums after a scan; a value of None could not be read, and the last one is used."""
+        """The sums after a scan. For a value of None, which could not be read, the last one is used."""
         self._scans += 1
         parts: dict[Identity, Part] = {}
         for identity, group, value in meant:
@@ -243,7 +243,7 @@ class Sums:
         value = old.value if value is None else max(value, old.value)
         if old.group == group:
             return Part(group, old.base, value)
-        self._end(old)  # it executes another program: its earlier share stays with the old group
+        self._end(old)  # the process executes another program: its earlier share stays in the old group
         return Part(group, old.value, value)
 
     def _end(self, part: Part) -> None:
@@ -292,7 +292,7 @@ class ProcessMeter:
         is_by_name = self.spec.per == "name"
         for process in tick.once(scan):
             if is_by_name and not self.spec.param and process.stat.is_kernel:
-                continue  # kernel threads change their names with their work: hundreds of useless series
+                continue  # kernel threads change their names with their work, which would make hundreds of series
             try:
                 if not self._is_meant(process):
                     continue
