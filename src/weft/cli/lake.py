@@ -196,6 +196,13 @@ def open_whole(lake: Path | None) -> Layout:
     return Layout(open_layout(lake).root.absolute())
 
 
+def confirm(what: str, *, yes: bool) -> None:
+    """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
+    if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
+        return
+    raise UserError("not-confirmed", f"this would {what}", "--yes")
+
+
 def _schemas() -> "dict[str, Schema]":
     from weft.lake.schemas import SEGMENTS
     from weft.pipeline.tables import ALL, VIEWS

@@ -4,7 +4,6 @@ A driver (`weft lake run`) does all of this by itself, except forgetting. Comman
 lease, so they are refused with exit status 75 while a driver runs.
 """
 
-import sys
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.kit.options import Flag
-from weft.cli.lake import open_whole
+from weft.cli.lake import confirm, open_whole
 
 Where = Annotated[Path | None, Parameter(name="--lake")]
 LEASE: Final = "samples"
@@ -141,7 +140,7 @@ def forget(
     if dry_run or not (found or yes):
         _say_if_none(len(found), "no row of a table fits", as_json=json)
         return
-    _confirm(f"remove {sum(one.rows for one in found):,} rows for ever", yes=yes)
+    confirm(f"remove {sum(one.rows for one in found):,} rows for ever", yes=yes)
     with Lease(layout, LEASE) as lease:
         done = 0
         for one in forgetting.forget(layout, choice, why, lease.epoch):
@@ -210,13 +209,6 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         raise UserError("bad-day", f"{text!r} is no day", "--before 2026-11-21") from None
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
-    if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
-        return
-    raise UserError("not-confirmed", f"this would {what}", "--yes")
 
 
 def _say_if_none(done: int, why: str, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.kit.options import Flag
-from weft.cli.lake import open_whole
+from weft.cli.lake import confirm, open_whole
 from weft.lake.layout import is_drain
 
 Where = Annotated[Path | None, Parameter(name="--lake")]
@@ -126,7 +126,7 @@ def skip(
 
     layout = open_whole(lake)
     place = _place(stream, segment)
-    _confirm(f"give up what segment {segment} of {stream} held", yes=yes)
+    confirm(f"give up what segment {segment} of {stream} held", yes=yes)
     with Lease(layout, "samples"):
         done = give_up(layout, place, reason)
     lost = f"{done.rows:,} rows, {done.numbers:,} numbers: lost, {done.reason!r}"
@@ -141,13 +141,6 @@ def _place(stream: str, segment: str) -> Any:
     if not is_drain(drain) or not number.isdecimal():
         raise UserError("no-segment", f"{segment!r} names no segment", "DRAIN:N, a drain's 32 hex digits and a number")
     return Place(kind.stream, drain, int(number))
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
-    if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
-        return
-    raise UserError("not-confirmed", f"this would {what}", "--yes")
 
 
 def _told(repaired: Any) -> list[str]:
