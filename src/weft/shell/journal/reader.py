@@ -29,7 +29,7 @@ class JournalReader:
         self._files = files or Files()
         self._shelf = Shelf(self._files)
         self.snapshot: Segment | None = None
-        """The newest one that is good; its records are `snapshot.entries(files)`."""
+        """The newest good snapshot; its records are `snapshot.entries(files)`."""
         self.refresh()
 
     @property
@@ -52,7 +52,7 @@ class JournalReader:
         return self
 
     def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
-        """The records behind lsn `after`, about `bytes_max` bytes, and the lsn up to which nothing is left out."""
+        """The records after lsn `after`, about `bytes_max` bytes, and the lsn up to which nothing is left out."""
         return self._shelf.read(after, bytes_max)
 
     def entries(self, since: int = 1) -> Iterator[Entry]:

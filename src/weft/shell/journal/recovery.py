@@ -50,7 +50,7 @@ class Recovery:
         self.next_lsn = self.replay_from
         self.notes: list[Note] = []
         self.damages: list[DamageNote] = []
-        """What was found damaged at this start for the first time."""
+        """Damage that this start has found for the first time."""
 
     @property
     def verdicts(self) -> str:
@@ -72,13 +72,13 @@ class Recovery:
         if self.snapshot is not None:
             for _, record in self.snapshot.entries(self._files):
                 yield self.replay_from - 1, record
-        told: set[Identity] = set()
+        reported: set[Identity] = set()
         for segment in self.replayed:
             for entry in segment.entries(self._files, self.replay_from):
                 if not isinstance(entry[1], DamageRecord):
                     yield entry
-                elif (identity := identity_of(entry[1])) not in told | self.damage.accepted:
-                    told.add(identity)
+                elif (identity := identity_of(entry[1])) not in reported | self.damage.accepted:
+                    reported.add(identity)
                     yield entry
 
 

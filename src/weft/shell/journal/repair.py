@@ -52,7 +52,7 @@ def _mends(survey: Survey, faults: list[Fault]) -> Iterator[Mend]:
 def _stub(survey: Survey, fault: Fault) -> Mend:
     before = [segment for segment in survey.segments if segment.end.lsn == fault.first_lsn]
     chain = before[-1].chain if before else 0
-    assert survey.node is not None, "something that is missing was told by a file that is there"
+    assert survey.node is not None, "another file shows that records are missing, and names the node"
     header = encode_header(SEGMENT, survey.node, fault.first_lsn, 0, chain or 0)
     salt = decode_header(header).salt
     seal, _ = encode_seal((), fault.end_lsn, chain or 0, salt)
