@@ -147,8 +147,8 @@ def test_three_machines_by_the_words_of_its_page(machines: dict[int, Machine]) -
         else:
             holds = next(says for start, says in SAYS.items() if told.startswith(start))
             machine.until(words, holds)
-    tree = json.loads(machines[1].run(["status", "--json"]))["tree"]
-    assert {host_of(number) for number in machines} == {place["endpoint"].partition(":")[0] for place in tree}
+    members = json.loads(machines[1].run(["status", "--json"]))["members"]
+    assert {host_of(number) for number in machines} == {member["endpoint"].partition(":")[0] for member in members}
     watch = machines[1].running[-1]
     assert watch.wait(PATIENCE_S) == 0, machines[1].said()
     assert "hello" in machines[1].said()
