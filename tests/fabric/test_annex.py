@@ -98,6 +98,7 @@ def test_a_broken_package_stops_nothing_but_what_needs_it(tmp_path: Path) -> Non
 class Leasing(Fabric):
     """A root that gives leases, and a collector that asks it; what the collector hears and does is recorded."""
 
+    is_fresh = True  # packages of PYTHONPATH are found by a process that starts
     at = 0
 
     def settings(self, name: str, port: int, state: Path) -> str:

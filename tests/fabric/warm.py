@@ -1,7 +1,8 @@
 """Nodes for stories of several: forked from one process that has loaded their modules, which is two thirds of a node's short life.
 
 A forked node runs `weft up FILE` as a fresh one does, is a process of its own, and is killed like any other. What only a fresh
-one shows, its start and what lists of processes say of it, has stories that begin their nodes as people do (`is_fresh`).
+one shows, its start, packages of another PYTHONPATH, and what lists of processes say of it, has stories that begin their nodes
+as people do (`is_fresh`).
 
     python -m tests.fabric.warm     what forks: each request on its standard input is a node
 """
@@ -63,7 +64,7 @@ class Forked:
 
 
 def start(words: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> Forked:
-    """A process that runs `weft WORDS`, with the environment and the directory of this one."""
+    """A process that runs `weft WORDS`, with the environment and the directory of this one, but for what Python reads as it starts."""
     ours = _forker()
     said = json.dumps([words, dict(os.environ), str(Path.cwd())]).encode()
     socket.send_fds(ours, [said], [out.fileno(), errors.fileno()])
