@@ -28,7 +28,7 @@ class BridgeBook:
         self.recorder.note(machine.name, machine.era, "info", what, value)
 
     def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
-        """A batch is about to be durable; changes of imported entries may be in it."""
+        """A batch is about to become durable; record the changes of imported entries in it."""
         for _, record in entries if machine.plan.is_broker else ():
             if type(record) is StreamRecord and record.stream == Stream.CATALOG and record.origin == machine.node_id:
                 name, _, net = record.key.partition("@")
@@ -52,7 +52,7 @@ class BridgeBook:
                 self.recorder.meet("a bridge that is up")
 
     def _tapped(self, machine: "Machine", said: dict[str, Any], frames: list[bytes]) -> None:
-        """A copy, the counts of a service, or the end of a tap is published."""
+        """A tap's copy, the counts of a service, or the end of a tap is being published."""
         counts = [said.get(name, 0) for name in ("seen", "copied", "dropped", "sampled")]
         if said["type"] == "copy":
             self.recorder.counts["copies"] += 1
@@ -68,7 +68,7 @@ class BridgeBook:
         """The disk is empty or an old copy, and so is the catalog."""
 
     def waits(self, machine: "Machine") -> str:
-        """What a broker waits for; empty: nothing."""
+        """What a broker still waits for; empty if nothing."""
         core = self._core(machine)
         if core is None:
             return ""
@@ -87,7 +87,7 @@ class BridgeBook:
         return sorted(rows[0]), sorted(rows[1])
 
     def _due(self, broker: str) -> tuple[list[list[str]], list[list[str]]]:
-        """What it has to list at rest, by what is true of the services."""
+        """What the broker should list at rest, given the actual state of the services."""
         rows: tuple[list[list[str]], list[list[str]]] = ([], [])
         for host in self.fabric.hosts.values():
             if isinstance(host.program, ServiceProgram):
@@ -97,7 +97,7 @@ class BridgeBook:
         return sorted(rows[0]), sorted(rows[1])
 
     def rest(self, machine: "Machine") -> None:
-        """What is listed at the end."""
+        """Record what is listed at the end."""
         core = self._core(machine)
         if core is not None:
             own, imported = self._listed(core)

@@ -27,7 +27,7 @@ def passed_on_as_its_own(right: Any) -> Any:
 
 @canary(Bridges, "let_go", caught_by="crossed", within=20, scenario=BRIDGED)
 def entries_outlive_their_bridge(right: Any) -> Any:
-    """What came over a bridge that is down is listed on, as if it were there."""
+    """Entries of a bridge that is down are still listed, as if the bridge were up."""
 
     def let_go(self: Bridges, link: Any) -> None:
         link.net, net = "", link.net
@@ -40,13 +40,13 @@ def entries_outlive_their_bridge(right: Any) -> Any:
 
 @canary(Checks, "_tell", caught_by="healthy", within=3, scenario=BRIDGED)
 def health_stays_as_it_was(right: Any) -> Any:  # noqa: ARG001  # the right method is not called: the bug
-    """The result of a check is counted, and changes nothing."""
+    """The result of a check is counted, but the health stays as it was."""
     return lambda self, instance: None  # noqa: ARG005  # it does nothing with them, which is the bug
 
 
 @canary(Relays, "carry", caught_by="called_once", within=3, scenario=BRIDGED)
 def called_again_to_be_sure(right: Any) -> Any:
-    """A call of another network is sent to the service twice."""
+    """A call from another network is sent to the service twice."""
 
     def carry(self: Relays, *call: Any) -> None:
         right(self, *call)
@@ -57,7 +57,7 @@ def called_again_to_be_sure(right: Any) -> Any:
 
 @canary(Sampler, "takes", caught_by="tapped", within=20, scenario=BRIDGED)
 def left_out_uncounted(right: Any) -> Any:
-    """What a tap leaves out beyond its rate is not counted."""
+    """Messages that a tap leaves out beyond its rate are not counted."""
 
     def takes(self: Sampler, way: str, socket: str, mono: int) -> bool:
         before = self.sampled

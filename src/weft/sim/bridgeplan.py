@@ -1,7 +1,7 @@
-"""Draws brokers that are bridged: their services are checked, tapped, and called from other networks (docs/catalog.md).
+"""Draws bridged brokers: their services are checked, tapped, and called from other networks (docs/catalog.md).
 
-Fabric and faults are those of `catalogplan`; over them lie bridges (a pair, a chain, a ring), callers, and faults of
-their own: a cable between two brokers is cut or slow, a broker is cut off from all others, a service is ill, or tapped.
+Fabric and faults are those of `catalogplan`. Added are bridges (a pair, a chain, a ring), callers, and more faults: a
+cable between two brokers is cut or slow, a broker is cut off from all others, a service fails its checks, or is tapped.
 """
 
 from itertools import pairwise
@@ -18,7 +18,7 @@ from weft.sim.plan import Action, HostPlan, NodePlan, Plan
 BRIDGED: Final[dict[str, Size]] = {"bridges": Size((2, 3), (3, 8), (1, 1), (60 * SECOND, 120 * SECOND))}
 """Scenarios: two to four brokers that share all they have."""
 TAP_S: Final = (2, 20)
-TAPS_NS: Final = 25 * SECOND  # from the beginning of a tap to that of the next: one is over by then
+TAPS_NS: Final = 25 * SECOND  # from the start of one tap to the start of the next; the first has ended by then
 
 
 def cut_bridge(draw: Draw) -> list[Action]:
@@ -37,7 +37,7 @@ def slow_bridge(draw: Draw) -> list[Action]:
 
 
 def isolate(draw: Draw) -> list[Action]:
-    """A broker is cut off from all others, long enough that all names from there have to go."""
+    """A broker is cut off from all others for so long that they have to drop all names of its network."""
     alone, at = draw.chance.choice(draw.brokers), draw.moment()
     span = draw.chance.randint(25 * SECOND, 50 * SECOND)
     made = []
@@ -48,14 +48,14 @@ def isolate(draw: Draw) -> list[Action]:
 
 
 def ail(draw: Draw) -> list[Action]:
-    """The port of a service refuses its checks, for a while or to the end; the service itself goes on."""
+    """The port of a service refuses checks, for a while or to the end; the service itself keeps working."""
     at, name = draw.moment(), draw.service().name
     begin = Action(at, "ail-host", name, number=1)
     return [begin] if draw.chance.random() < 0.4 else [begin, Action(at + draw.span(), "ail-host", name)]
 
 
 def tap(draw: Draw) -> list[Action]:
-    """Somebody taps services one after the other, and stops some taps before their time."""
+    """Somebody taps services one after another, and ends some taps early."""
     made = []
     at = draw.begin_ns + draw.chance.randint(0, TAPS_NS)
     while at < draw.end_ns:
@@ -99,7 +99,7 @@ def draw_bridges(seed: str, scenario: str = "bridges") -> Plan:
 
 
 def _bridges(chance: Chance, brokers: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], bool]:
-    """Who opens bridges to whom, and whether what comes over one goes on: a chain needs that, a full mesh does not."""
+    """Who opens bridges to whom, and whether entries of one bridge go on over others, as a chain needs."""
     ordered = chance.sample(brokers, k=len(brokers))
     if chance.random() < 0.3:
         return {name: tuple(ordered[:number]) for number, name in enumerate(ordered)}, chance.random() < 0.5

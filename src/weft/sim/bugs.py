@@ -34,7 +34,7 @@ MEMORY_NS: Final = 60 * SECOND
 
 @canary(Parent, "flush", caught_by="wall", within=3)
 def hack_before_persist(right: Any) -> Any:
-    """The parent says that it holds messages, and then writes them."""
+    """The parent acknowledges messages before it writes them."""
 
     def flush(self: Parent, now: Now) -> None:
         effects = self.context.effects
@@ -48,7 +48,7 @@ def hack_before_persist(right: Any) -> Any:
 
 @canary(machine_module, "part_at_wall", caught_by="wall", within=3)
 def wall_ignored(right: Any) -> Any:
-    """Everything of a turn is said at once, and what it depends on is written behind it."""
+    """Everything of a turn is sent at once, before the records that it depends on are written."""
 
     def part_at_wall(effects: Any) -> Turn:
         turn: Turn = right(effects)
@@ -59,11 +59,11 @@ def wall_ignored(right: Any) -> Any:
 
 @canary(Parent, "_safe", caught_by="wall", within=3)
 def held_called_safe(right: Any) -> Any:
-    """A collector calls safe what it only holds itself."""
+    """A collector reports records as safe that are only on its own disk."""
     return lambda self, link: link.upto
 
 
-# Once.
+# Exactly once.
 
 
 @canary(Seen, "take", caught_by="exactly_once", within=60)
@@ -87,7 +87,7 @@ def duplicates_forgotten_after_a_minute(right: Any) -> Any:
 
 @canary(machine_module, "build_node", caught_by="exactly_once", within=20)
 def era_kept_over_a_restart(right: Any) -> Any:
-    """A node that starts again goes on in the era that it had, and numbers from 1."""
+    """A node that starts again keeps its old era, and numbers from 1."""
     eras: dict[bytes, int] = {}
 
     def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
@@ -101,7 +101,7 @@ def era_kept_over_a_restart(right: Any) -> Any:
 
 @canary(Ledger, "restore", caught_by="complete", within=20)
 def end_of_the_last_era_forgotten(right: Any) -> Any:
-    """The link between two eras says that the one before ended one earlier than it did."""
+    """The link between two eras says that the earlier one ended one number too early."""
 
     def restore(self: Ledger, entries: Any) -> None:
         right(self, entries)
@@ -113,7 +113,7 @@ def end_of_the_last_era_forgotten(right: Any) -> Any:
 
 @canary(Lane, "order_segment", caught_by="exactly_once", within=60)
 def segment_number_reused(right: Any) -> Any:
-    """Every tenth segment is written over the one before."""
+    """Every tenth segment overwrites the one before."""
 
     def order_segment(self: Lane, moment: Any) -> None:
         right(self, moment)
@@ -127,10 +127,10 @@ def segment_number_reused(right: Any) -> Any:
 
 
 class Forgetful(Ledger):
-    """Does not look where the start before ended."""
+    """Does not look where the previous start ended."""
 
     def restore(self, entries: Any) -> None:
-        """Look at nothing."""
+        """Ignore the records."""
 
 
 # Nothing is missing.
@@ -138,7 +138,7 @@ class Forgetful(Ledger):
 
 @canary(parent_module._HEAR, Hop, caught_by="wall", within=20)
 def receiver_ignores_the_era(right: Any) -> Any:
-    """Messages of a new start count as known up to where the start before had come."""
+    """The first messages of a new start are taken for known, up to the last number of the start before."""
 
     def hop(self: Parent, link: Any, message: Hop, now: Now) -> None:
         eras = self.progress._children.get(link.node, {})
@@ -160,7 +160,7 @@ def sum_not_checked(right: Any) -> Any:
 
 @canary(Outbox, "frontier", caught_by="wall", within=20)
 def spool_trimmed_at_held(right: Any) -> Any:
-    """What the parent holds is forgotten, before it is safe at the root."""
+    """A child forgets records once its parent holds them, before they are safe at the root."""
 
     def frontier(self: Outbox) -> int:
         if self.safe < self.held <= self.given:
@@ -172,7 +172,7 @@ def spool_trimmed_at_held(right: Any) -> Any:
 
 @canary(Carrier, "_finish_drop", caught_by="complete", within=60)
 def drop_not_announced(right: Any) -> Any:
-    """A sensor's full spool drops its oldest and says nothing."""
+    """A sensor's full spool drops its oldest records without announcing it."""
 
     def finish_drop(self: Carrier, dropping: Any) -> None:
         if self.context.settings.level == "sensor":
@@ -190,13 +190,13 @@ def journal_forgets_what_one_reader_released(right: Any) -> Any:
 
 @canary(Drain, "_releasable", caught_by="complete", within=60)
 def cursor_before_publication(right: Any) -> Any:
-    """The drain's cursor stands behind what is noted, not behind what is published."""
+    """The drain moves its cursor past records that it has seen, before they are published."""
     return lambda self: self.seen
 
 
 @canary(Child, "join", caught_by="complete", within=20)
 def resend_starts_one_too_late(right: Any) -> Any:
-    """After a new hello a sensor leaves out the first message that its parent lacks; the next one gets its number."""
+    """After a new hello a sensor skips the first message that its parent lacks; the next one gets its number."""
 
     def join(self: Child, welcome: Any, before: State, now: Now) -> None:
         right(self, welcome, before, now)
@@ -221,7 +221,7 @@ def gap_accepted(right: Any) -> Any:
 
 @canary(Numbering, "restore", caught_by="complete", within=20)
 def era_link_left_out(right: Any) -> Any:
-    """A start does not look where the era before ended, and says that it ended a hundred later."""
+    """A start does not look where the era before ended, and reports an end that is a hundred too high."""
 
     def restore(self: Numbering, entries: Any) -> None:
         right(self, entries)
@@ -248,7 +248,7 @@ def newest_first(right: Any) -> Any:
 
 @canary(JournalDisk, "crash", caught_by="durable", within=20)
 def page_cache_trusted(right: Any) -> Any:
-    """The last batches were only in the page cache when the node said that they were durable."""
+    """A node calls its last batches durable while they are only in the page cache."""
 
     def crash(self: JournalDisk, chance: Any, disk: str) -> Any:
         survived = right(self, chance, disk)
@@ -265,7 +265,7 @@ def page_cache_trusted(right: Any) -> Any:
 
 @canary(Child, "receive", caught_by="inert", within=60)
 def silence_ends_with_what_is_refused(right: Any) -> Any:
-    """Even a message that may not be said counts as a sign of life."""
+    """Even a forbidden message counts as a sign of life."""
 
     def receive(self: Child, message: Any, source: Any, now: Now) -> None:
         self._heard_at = now.mono
@@ -276,7 +276,7 @@ def silence_ends_with_what_is_refused(right: Any) -> Any:
 
 @canary(Node, "_refuse", caught_by="inert", within=20)
 def refusal_counted_twice(right: Any) -> Any:
-    """What is refused is counted by who reads it and by who hears it."""
+    """Every refused message is counted twice."""
 
     def refuse(self: Node, *said: Any) -> None:
         right(self, *said)
@@ -285,7 +285,7 @@ def refusal_counted_twice(right: Any) -> Any:
     return refuse
 
 
-# Silence: who is dead is found in time, and nobody else is called dead.
+# Silence: dead nodes are noticed in time, and live ones are not called dead.
 
 
 @canary(Child, "greet", caught_by="timely", within=60)
@@ -360,7 +360,7 @@ def silence_not_watched(right: Any) -> Any:
 
 @canary(Parent, "hold_back", caught_by="converged", within=60)
 def never_let_go_again(right: Any) -> Any:
-    """Children that were held back are never let go on."""
+    """Children that were held back are never released."""
 
     def hold_back(self: Parent, *, is_full: bool) -> None:
         if is_full:
@@ -371,7 +371,7 @@ def never_let_go_again(right: Any) -> Any:
 
 @canary(ChildProgress, "adopt", caught_by="converged", within=60)
 def snapshot_read_without_the_children(right: Any) -> Any:
-    """A start from a snapshot forgets up to where it holds the messages of each child."""
+    """A start from a snapshot forgets up to which number it holds each child's messages."""
     return lambda self, kept: None
 
 

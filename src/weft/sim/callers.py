@@ -1,7 +1,7 @@
-"""Programs that call services of other networks through their own broker, as a client that knows nothing of bridges.
+"""Programs that call services of other networks through their own broker, as clients that know nothing of bridges.
 
-A caller looks a name up, `kind1@b`, calls at the address that it is given, and waits for the answer. What it gave up is
-never asked again: so every call that a service serves twice was repeated on the way (BRI-011).
+A caller looks a name up, `kind1@b`, calls the address that it gets, and waits for the answer. A call that it gave up is
+never repeated: so a call that a service serves twice was repeated on the way (BRI-011).
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ ENDPOINT: Final = b"read"
 
 
 class CallerProgram:
-    """Calls one service of another network after the other."""
+    """Calls services of another network, one after another."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -39,12 +39,12 @@ class CallerProgram:
         self._due_at = 0
         self._calls = 0
         self._wanted = self._call = ""
-        """The name that is looked up, and the call under way."""
+        """The name being looked up, and the pending call."""
         self._name = ""
-        """Whom that call is for."""
+        """The name that the pending call is for."""
 
     def begin(self, now: Now) -> None:
-        """Call soon."""
+        """Schedule the first call."""
         self._rest(now)
 
     def _rest(self, now: Now) -> None:
@@ -55,7 +55,7 @@ class CallerProgram:
         """Stop; nobody needs to be told."""
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], now: Now) -> None:
-        """The answer to a lookup, or to a call; what comes too late is no longer waited for."""
+        """Take the answer to a lookup or a call; one that comes too late is ignored."""
         is_looked_up = channel == BROKER
         if peer != b"%d" % self._calls or not (self._wanted if is_looked_up else self._call):
             return
@@ -70,7 +70,7 @@ class CallerProgram:
 
     def _found(self, told: dict[str, Any], now: Now) -> None:
         record = told.get(self._wanted, {})
-        if "port" not in record:  # nobody is there, or there is no door for it yet
+        if "port" not in record:  # the service is away, or no port leads to it yet
             self.host.fabric.recorder.meet("a name of another network that cannot be called")
             self._rest(now)
             return
@@ -88,7 +88,7 @@ class CallerProgram:
         self._rest(now)
 
     def wake(self, now: Now) -> None:
-        """Give up, or begin."""
+        """Give up the pending call, or begin the next."""
         if now.mono < self._due_at:
             return
         if self._wanted or self._call:
@@ -112,11 +112,11 @@ class CallerProgram:
         return self._due_at
 
     def act(self) -> None:
-        """Everything is said at once."""
+        """Nothing to do: messages are sent at once."""
 
     def waits(self, core: Any) -> str:  # noqa: ARG002  # asked of every program
-        """It waits for nothing that somebody else should wait for."""
+        """Nothing that another party would have to wait for."""
         return ""
 
     def noted(self, what: str) -> None:
-        """A change of its process; no checker asks."""
+        """Its process has changed; no checker uses that."""

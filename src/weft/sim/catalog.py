@@ -1,6 +1,6 @@
 """Programs of the catalog on machines of their own: services that register at brokers, and watchers that follow one.
 
-The service is the `service` core, the watcher the one that the client library ships; here are their sockets.
+A service runs the `service` core, a watcher the follower of the client library; this module has their sockets.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from weft.wire.catalog.messages import PING, PONG, REPLY, REQUEST, UPDATE, Messa
 
 KINDS: Final = 3  # names of services: so few that some have several instances
 OPEN: Final[dict[str, Any]] = {"caps": ["tap"], "checks": [{"tcp": "", "interval": 1.0, "timeout": 2.0}]}
-"""What a service says of itself that may be tapped, and that its broker shall check."""
+"""What a service declares that may be tapped and that its broker shall check."""
 ANSWER_NS: Final = 3 * SECOND  # time until a watcher assumes that no answer comes
 DECODE: Final[dict[str, Callable[[list[bytes]], Any]]] = {
     BROKER: commands.decode,
@@ -107,7 +107,7 @@ class ServiceProgram:
             self.host.fabric.recorder.meet("a service that hears what is no message")
 
     def _serve(self, peer: bytes, frames: list[bytes], now: Now) -> None:
-        """Answer a ping, or a call of another network: with what it brought, and who answers."""
+        """Answer a ping; answer a call of another network with its payload and the name of this service."""
         message = commands.decode_call(frames)
         if message.command == PING:
             said = Message(PONG, message.time, (self.core.settings.name.encode(),), message.envelope)
@@ -180,7 +180,7 @@ DOES: Final[dict[type[Effect], Callable[[ServiceProgram, Any], None]]] = {
 
 
 class WatcherProgram:
-    """Follows everything at one broker; its socket and its questions are made as the client library does."""
+    """Follows everything at one broker, with the sockets and queries of the client library."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -189,11 +189,11 @@ class WatcherProgram:
         self.follower = Follower()
         self._topics: list[bytes] = []
         self._asked: tuple[int, bool] | None = None
-        """Ticket of the question under way, and whether it asks for everything."""
+        """Ticket of the pending query, and whether it asks for everything."""
         self._answer_at = 0
 
     def begin(self, now: Now) -> None:
-        """Open a socket for what is published."""
+        """Open a socket for publications."""
         self._topics.clear()
         self.follower.opened(now.mono)
 
@@ -275,12 +275,12 @@ class WatcherProgram:
         self.host.say(BROKER, commands.encode(Message(REQUEST, b"%d" % (now.wall // SECOND), action.frames)))
 
     def waits(self, core: Any) -> str:
-        """For what it waits of its broker."""
+        """What it waits for from its broker."""
         follower, context = self.follower, core.context
         is_there = follower.is_live and (follower.epoch, follower.last) == (context.epoch, context.index)
         return "" if is_there else "which has not heard all"
 
     def noted(self, what: str) -> None:
-        """What has become of the process."""
+        """Record a change of its process."""
         if what == "ended":
             self.host.note("ok", "unwatched", [self.host.name])

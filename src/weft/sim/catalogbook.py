@@ -45,7 +45,7 @@ class CatalogBook:
         self.recorder.counts["catalog changes"] += 1
         self.recorder.meet(f"an instance: {op}")
         self._note(machine, "durable", "announced", [said["epoch"], record.sequence, op, instance])
-        if "@" not in record.key:  # of entries of other networks `bridgebook` speaks
+        if "@" not in record.key:  # `bridgebook` records entries of other networks
             self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
         if self.recorder.listener is not None:
             text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {said['reason']}".rstrip()
@@ -66,12 +66,12 @@ class CatalogBook:
             self.recorder.meet(TOLD[type(effect.event)])
 
     def _kept(self, machine: "Machine") -> list[str]:
-        """The instances that a start of the broker lists before its first change."""
+        """The instances that the broker lists when it starts, before its first change."""
         core: Any = machine.running.cores["catalog"]
         return sorted(f"{instance.name}/{instance.id}" for instance in core.book.all())
 
     def _said(self, machine: "Machine", data: bytes) -> None:
-        """An approval or an event: it names a change that must be durable."""
+        """An approval or an event is being sent: the change that it names must be durable."""
         said = msgspec.json.decode(data)
         self._note(machine, "sent", "catalog", [said["epoch"], said["index"]])
 
@@ -92,7 +92,7 @@ class CatalogBook:
         return ""
 
     def rest(self, machine: "Machine") -> None:
-        """Which instances are listed at the end, and which services may be expected."""
+        """Record which instances are listed at the end, and which services should be."""
         core = self._core(machine)
         if core is not None:
             live = sorted([instance.name, instance.id] for instance in _own(core))
@@ -114,4 +114,4 @@ TOLD: Final[dict[type, str]] = {
     messages.EvictionsHeld: "evictions that are held",
     messages.PeerMalformed: "a peer that says what is no message",
 }
-"""Fields of the broker's events."""
+"""The situations that the broker's events name."""

@@ -20,7 +20,7 @@ CATALOG: Final = "catalog"
 
 @canary(Context, "take", caught_by="wall", within=3, scenario=CATALOG)
 def approved_before_persist(right: Any) -> Any:
-    """The broker approves and publishes, and then writes down what."""
+    """The broker approves and publishes a change before it writes it."""
 
     def take(self: Context) -> Any:
         return sorted(right(self), key=lambda effect: isinstance(effect, Persist))
@@ -30,7 +30,7 @@ def approved_before_persist(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="timely", within=3, scenario=CATALOG)
 def deadline_by_the_time_in_the_beat(right: Any) -> Any:
-    """An instance is called dead when the time in its beat, which is its own clock's, is three intervals old."""
+    """An instance is declared dead when the time in its beat, from its own clock, is three intervals old."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         said: str = right(self, line, owner, peer, now)
@@ -49,7 +49,7 @@ def deadline_by_the_time_in_the_beat(right: Any) -> Any:
 
 @canary(Liveness, "note_late", caught_by="timely", within=60, scenario=CATALOG)
 def pause_not_shifted(right: Any) -> Any:
-    """A broker that was paused calls every instance dead that it did not hear during its pause."""
+    """A broker that was paused declares all instances dead that it did not hear during its pause."""
     return lambda self, now: None
 
 
@@ -76,7 +76,7 @@ def forged_goodbye_believed(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="sealed", within=20, scenario=CATALOG)
 def datagram_registers(right: Any) -> Any:
-    """The beat of an unknown instance registers it."""
+    """A beat from an unknown instance registers it."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         registry: Any = self._registry
@@ -97,7 +97,7 @@ def watcher_ignores_gaps(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="no_resurrection", within=60, scenario=CATALOG)
 def late_beat_revives_who_has_left(right: Any) -> Any:
-    """A beat makes any known instance alive again, also one that has said goodbye."""
+    """A beat revives any known instance, even one that has said goodbye."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         instance = self._book.get(line.name, line.id) if line.id is not None else None

@@ -1,8 +1,8 @@
 """Draws brokers, services and watchers, and their faults (docs/catalog.md).
 
-Each broker stands alone, on a node of a small tree, whose lake gets all changes; services and watchers are on hosts of
-their own, some call a broker by address, some follow its beacon. Every datagram may be lost, doubled, late or damaged
-while there are faults.
+Each broker stands alone, on a node of a small tree whose lake gets all changes. Services and watchers are on hosts of
+their own; some call a broker by address, some follow its beacon. While there are faults, any datagram may be lost,
+duplicated, late or damaged.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,11 +34,12 @@ CATALOGS: Final[dict[str, Size]] = {
     "catalog-large": Size((1, 3), (12, 40), (2, 6), (120 * SECOND, 600 * SECOND)),
     "catalog-removals": Size((1, 1), (2, 4), (1, 1), (40 * SECOND, 60 * SECOND), ("deregister",)),
 }
-"""Scenarios: everyday brokers; many services, that fall silent at once; one that is removed before its broker restarts."""
+"""Scenarios: everyday brokers; many services that fall silent at once; one that is removed before its broker
+restarts."""
 
 
 class Draw(NamedTuple):
-    """What a fault draws from."""
+    """What faults are drawn from: a random generator, the machines, and the times."""
 
     chance: Chance
     root: str
@@ -49,15 +50,15 @@ class Draw(NamedTuple):
     end_ns: int
 
     def moment(self) -> int:
-        """Some instant of the stormy phase."""
+        """A random instant while there are faults."""
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
-        """A span that nobody notices, or of many intervals; both equally likely."""
+        """A span: too short to be noticed, or many intervals long; both equally likely."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(6))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
     def host(self) -> HostPlan:
@@ -138,7 +139,7 @@ def crash_broker(draw: Draw) -> list[Action]:
 
 
 def cut_off(draw: Draw) -> list[Action]:
-    """A broker loses its parent for a while: what it registers waits in its journal."""
+    """A broker loses its parent for a while: its changes wait in its journal."""
     below = [name for name in draw.brokers if name != draw.root]
     if not below:
         return []
@@ -234,7 +235,7 @@ def _host(chance: Chance, name: str, runs: str, **more: Any) -> HostPlan:
 
 
 def befall(seed: str, menu: tuple[str, ...], draw: Draw, faults: Mapping[str, Fault] = FAULTS) -> list[Action]:
-    """The faults of a run, and changes of services' own records."""
+    """Draw the faults of a run, and changes of services' own records."""
     made: list[Action] = []
     for name in menu:
         mine = draw._replace(chance=Chance(f"{seed}/catalog/{name}"))
@@ -256,7 +257,7 @@ def split(hosts: tuple[HostPlan, ...]) -> tuple[tuple[HostPlan, ...], tuple[Host
 
 
 def draw_catalog(seed: str, scenario: str = "catalog", of: Size | None = None) -> Plan:
-    """The plan of a seed; `of`: how large it is, unless `CATALOGS` says it."""
+    """The plan of a seed; `of` is its size, if it is not the one in `CATALOGS`."""
     size, chance = of or CATALOGS[scenario], Chance(f"{seed}/catalogs/{scenario}")
     below = tuple("abc"[: chance.randint(*size.brokers)])
     brokers = (ROOT, *below) if chance.random() < 0.3 else below

@@ -1,4 +1,4 @@
-"""Planted bugs of those classes of mistakes that have no other planted bug: docs/torture.md lists which class is where."""
+"""Planted bugs of the classes of mistakes that no other planted bug covers: docs/torture.md lists them all."""
 # ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
 
 from typing import Any
@@ -12,12 +12,12 @@ from weft.cores.topology.context import Context
 from weft.sim.canaries import canary
 from weft.wire.segments import Verdict
 
-# A number that claims what was never checked.
+# A number claims more than was checked.
 
 
 @canary(Stage, "short_by", caught_by="claimed", within=60, scenario="snapshots")
 def number_taken_without_count_and_digest(right: Any) -> Any:
-    """Whatever has come when the end of a snapshot comes is taken for all of it."""
+    """Whatever has arrived when a snapshot ends counts as the whole snapshot."""
     return lambda self: None
 
 
@@ -26,7 +26,7 @@ def number_taken_without_count_and_digest(right: Any) -> Any:
 
 @canary(Beaconing, "ask_twin", caught_by="unmoved", within=20, scenario="liars")
 def beacon_ends_a_node(right: Any) -> Any:
-    """Who hears in a beacon that an older node has its name gives way at once."""
+    """A node that hears in a beacon of an older node with its name gives way at once."""
     return lambda self, heard, now: self.give_way(heard.beacon.node, now)
 
 
@@ -35,28 +35,28 @@ def beacon_ends_a_node(right: Any) -> Any:
 
 @canary(Context, "check_epoch", caught_by="unmoved", within=40, scenario="liars")
 def epoch_without_a_bound(right: Any) -> Any:
-    """Whatever anybody says is taken for the epoch of the fleet."""
+    """Any epoch that anybody names is taken for the epoch of the fleet."""
     return lambda self, epoch: None
 
 
 @canary(Context, "is_of_record", caught_by="converged", within=20, scenario="liars")
 def no_way_home(right: Any) -> Any:
-    """A fleet that has followed a wrong root does not know the right one when that speaks again."""
+    """A fleet that has followed a wrong root does not accept the right one when it is heard again."""
     return lambda self, node: False
 
 
-# What a stranger calls safe.
+# A stranger claims that records are safe.
 
 
 @canary(CarrierContext, "believes", caught_by="complete", within=20, scenario="liars")
 def safe_believed_of_a_stranger(right: Any) -> Any:
-    """Whoever says that something is safe is believed."""
+    """Whoever says that records are safe is believed."""
     return lambda self, root: True
 
 
 @canary(Beaconing, "follow", caught_by="unmoved", within=20, scenario="strangers")
 def beacon_moves_a_child(right: Any) -> Any:
-    """Who hears the name of its parent from elsewhere goes there, whether the parent answers or not."""
+    """A child that hears its parent's name from another address goes there, even if the parent answers."""
 
     def follow(self: Beaconing, heard: Any, now: Now) -> None:
         self.is_linked, self._knocked_at = False, None
@@ -65,10 +65,10 @@ def beacon_moves_a_child(right: Any) -> Any:
     return follow
 
 
-# Verdicts that say too little.
+# Verdicts that hide something.
 
 
 @canary(disk_module, "judge", caught_by="told", within=20, scenario="damages")
 def damage_read_as_clean(right: Any) -> Any:
-    """What cannot be read of a segment is passed over, and the journal is called clean."""
+    """Unreadable parts of a segment are skipped, and the journal is called clean."""
     return lambda data, node, *, is_last: right(data, node, is_last=is_last)._replace(verdict=Verdict.CLEAN, gaps=())

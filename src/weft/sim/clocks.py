@@ -5,7 +5,7 @@ from typing import Final
 from weft.base.now import Now
 
 PPM: Final = 1_000_000
-DRIFT_PPM_MAX: Final = 50_000  # 5 %, as a fault; weather is at most 200 ppm
+DRIFT_PPM_MAX: Final = 50_000  # 5 %, as a fault; ordinary drift is at most 200 ppm
 
 
 class Clocks:

@@ -1,7 +1,7 @@
-"""Clients of the Clone pattern on machines of their own: a snapshot, updates behind it, and writes (CFG-060..063).
+"""Clients of the Clone pattern on machines of their own: a snapshot, the updates after it, and writes (CFG-060..063).
 
-The pattern knows no acknowledgements, and an update that was lost shows in no number: so a careful client takes a fresh
-snapshot when it hears nothing, and now and then.
+The pattern has no acknowledgements, and no number shows that an update was lost. So a careful client takes a fresh
+snapshot when it hears nothing, and at intervals.
 """
 
 from hashlib import blake2b
@@ -27,7 +27,7 @@ SUBJECT: Final = "what clients of the Clone pattern share"
 
 
 class CloneProgram:
-    """One client; it changes to the next server when this one is silent."""
+    """One client; it changes to the next server when the current one is silent."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -35,7 +35,7 @@ class CloneProgram:
         self.pairs: dict[str, bytes] = {}
         self.number = 0
         self._incoming: dict[str, bytes] | None = None
-        """What has come of a snapshot that is under way."""
+        """The part of a snapshot that has arrived so far."""
         self._held: list[chp.KvPub] = []
         self._turn = 0
         self._heard_at = self._again_at = 0
@@ -101,14 +101,14 @@ class CloneProgram:
         return min(self._heard_at + SILENT_NS, self._again_at)
 
     def act(self) -> None:
-        """Everything is done at once."""
+        """Nothing to do: messages are sent at once."""
 
     def waits(self, core: Any) -> str:
         """What it waits for from the root."""
         return "" if self._incoming is None and self.number >= core.context.number else "which has not heard all"
 
     def noted(self, what: str) -> None:
-        """What has become of the process."""
+        """Its process has changed; no checker uses that."""
 
 
 class CloneBook:
@@ -122,10 +122,10 @@ class CloneBook:
         """Nothing to record: writes of clients are configuration writes."""
 
     def spoke(self, machine: "Machine", effect: Any) -> None:
-        """The same."""
+        """Nothing to record."""
 
     def went_back(self, machine: "Machine") -> None:
-        """The same."""
+        """Nothing to record."""
 
     def waits(self, machine: "Machine") -> str:
         """What a root's clients wait for; empty: nothing."""

@@ -14,13 +14,13 @@ class Datagrams:
     def __init__(self, world: World, seed: str, weather: "Weather") -> None:
         self.world, self.seed, self.weather = world, seed, weather
         self.fates: Counter[str] = Counter()
-        """What has become of datagrams that did not simply arrive."""
+        """Counts what became of datagrams that did not simply arrive."""
         self._noise: dict[tuple[str, str, str], NoiseSource] = {}
 
     def send(  # tidy: sender, receiver, channel, message
         self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes], channel: str = "beacon"
     ) -> None:
-        """One datagram to one of those who listen."""
+        """Send one datagram to one of its receivers."""
         key = (here, there.name, channel)
         source_of = self._noise.get(key)
         if source_of is None:

@@ -44,8 +44,8 @@ def memory_digest(node: Node) -> str:
 def _operations(core: Documents) -> list[Any]:
     """All operations by session and source, without time of receipt and sender.
 
-    These may differ after a start: an operation that a node passes on is in its journal twice, and then the first copy
-    counts.
+    Those two may differ after a start: an operation that a node passes on is in its journal twice, and then the first
+    copy counts.
     """
     logs = {**core.dormant, **{name: session.log for name, session in core.sessions.items()}}
     return [

@@ -1,10 +1,10 @@
 """The journal of a simulated machine: what is durable, what is only written, what a crash leaves (SIM-022).
 
-Records are kept as the bytes that `wire` makes of them, one turn a batch, so that whatever is read back has been
-through the codec. A batch is written whole and synced later; at most one is written and not yet synced (JRN-003).
-A crash leaves it or not, but never a part of it (JRN-002): the bytes of a torn one are another test's affair.
-Segments and snapshots are there because they decide what a journal may forget (JRN-040, JRN-041). Between two runs a
-segment may be harmed: then it is made of bytes, one turn a batch, and read by the judge that recovery uses (JRN-020).
+Records are kept as the bytes that `wire` makes of them, one batch per turn, so everything that is read back has been
+through the codec. A batch is written whole and synced later; at most one is written and not yet synced (JRN-003). A
+crash leaves it or not, but never a part of it (JRN-002): torn batches are tested elsewhere. Segments and snapshots are
+modelled because they decide what a journal may forget (JRN-040, JRN-041). Between two runs a segment may be damaged:
+then it is made of bytes, one batch per turn, and read by the judge that recovery uses (JRN-020).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,8 +23,9 @@ SEGMENTS_MIN: Final = 8  # segments into which a full budget is divided, at leas
 CRASHES: Final = ("kept", "torn", "lost", "old")
 FLIPPED, CUT = "with a flipped bit", "with a segment cut short"
 HARMS: Final = (FLIPPED, CUT, "without a segment", "with two segments swapped", "with a misplaced segment")
-"""What happens to a journal between two runs. Of the last three a start refuses what is not in its place, and names the
-command that mends it (JRN-024); what mends it puts a note of the loss where the records were."""
+"""Kinds of damage to a journal between two runs. After one of the last three a start refuses the segment that is
+missing or not in its place, and names the command that repairs it (JRN-024); the repair puts a note of the loss where
+the records were."""
 _OWNER: Final = bytes(16)
 
 
@@ -123,7 +124,7 @@ class JournalDisk:
         self._segment_bytes = 0
 
     def snapshot(self, condensed: Iterable[CoreRecord]) -> None:
-        """Keep the cores' condensed state as of all that is durable; the last two are kept."""
+        """Write a snapshot of the cores' condensed state, which covers all durable records; the last two are kept."""
         self._snapshots.append((self.durable_upto, tuple(map(encode_record, condensed))))
         del self._snapshots[:-2]
 
@@ -135,7 +136,7 @@ class JournalDisk:
         return starts[1] - 1 <= upto and starts[1] - 1 <= self._snapshots[0][0]
 
     def forget(self, upto: int) -> list[Claim]:
-        """Remove whole segments up to `upto` that the older snapshot covers; returns what went."""
+        """Remove whole segments up to `upto` that the older snapshot covers; returns what they held."""
         covered = self._snapshots[0][0] if len(self._snapshots) == 2 else 0
         ends = [start - 1 for start in self._starts[1:]]
         keep = sum(1 for end in ends if end <= min(upto, covered))
@@ -151,7 +152,7 @@ class JournalDisk:
         return gone
 
     def read(self, holder: str, after: int, bytes_max: int) -> RecordsFetched:
-        """What stands durably behind `after`, about `bytes_max` bytes of it."""
+        """The durable records behind `after`, about `bytes_max` bytes of them."""
         entries: list[Entry] = []
         begin = max(after + 1, self.first_lsn)
         taken = 0
@@ -166,12 +167,12 @@ class JournalDisk:
         return RecordsFetched(holder, after, upto, tuple(entries))
 
     def between(self, first_lsn: int, last_lsn: int) -> list[Claim]:
-        """The records with these lsns that go up, without forgotten ones."""
+        """The records with these lsns that go up, except forgotten ones."""
         begin, end = max(first_lsn, self.first_lsn) - self.first_lsn, last_lsn - self.first_lsn + 1
         return [claim for claim in self.claims[begin:end] if claim is not None]
 
     def oldest(self, released: int) -> tuple[int, tuple[Span, ...]]:
-        """The last lsn of the lowest closed segment that not everybody has released, and what stands there."""
+        """The last lsn of the lowest closed segment that some reader has not released, and its records."""
         for begin, after in pairwise(self._starts):
             if after - 1 > released:
                 stored = self._data[begin - self.first_lsn : after - self.first_lsn]
@@ -184,7 +185,7 @@ class JournalDisk:
         return 0, ()
 
     def recover(self) -> list[Entry]:
-        """What a start restores: the newest snapshot, then every record behind it. It begins a new segment."""
+        """What a start restores: the newest snapshot and every record after it. Begins a new segment."""
         if self._starts[-1] != self.durable_upto + 1:
             self._begin_segment()
         upto, condensed = self._snapshots[-1] if self._snapshots else (0, ())
@@ -199,11 +200,10 @@ class JournalDisk:
         return entries
 
     def crash(self, chance: Chance, disk: str, on_survival: Callable[[int], None] = lambda _: None) -> list[Claim]:
-        """The machine stops here; returns what became durable without anyone hearing of it.
+        """The machine stops now; returns the records that became durable without anyone hearing of it.
 
-        `on_survival` is told its first lsn, just before.
-
-        `kept`: the unsynced batch may have reached the disk. `torn`: it did not. `lost`: nothing is left.
+        `on_survival` is called with the first lsn of these, just before. `disk` is `kept` (the unsynced batch may have
+        reached the disk), `torn` (it did not) or `lost` (nothing is left).
         """
         if disk == "kept" and self._unsynced and chance.random() < 0.5:
             on_survival(self.durable_upto + 1)
@@ -235,7 +235,7 @@ class JournalDisk:
     # Damage between two runs
 
     def harm(self, how: str, chance: Chance) -> bool:
-        """Apply one of `HARMS` to a closed segment that the next start reads; False: there is none."""
+        """Damage a closed segment that the next start reads, in one of the ways of `HARMS`; False if there is none."""
         ends = list(pairwise(self._starts))
         closed = [index for index, (begin, after) in enumerate(ends) if begin < after > self.snapshot_upto + 1]
         if not closed:
@@ -256,7 +256,7 @@ class JournalDisk:
             data.clear()
         judgement = judge(bytes(data), _OWNER, is_last=False) if data else Judgement(Verdict.BAD_HEADER)
         gaps = judgement.gaps
-        if judgement.header is None:  # whoever repairs the journal moves it away
+        if judgement.header is None:  # a repair moves such a file away
             gaps = (Gap(0, 0, begin, after, "missing"),)
         kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
         self._lose(lsn for lsn in range(begin, after) if lsn not in kept)

@@ -26,20 +26,20 @@ def tell_start(machine: "Machine", node: Node, now: Now) -> None:
 
 
 def harm(machine: "Machine", how: str, chance: Chance) -> None:
-    """Its journal is damaged while the node does not run."""
+    """Damage the machine's journal while the node does not run."""
     if machine.node is None and machine.disk.harm(how, chance):
         machine.fabric.recorder.harmed(machine, how)
 
 
 def edit(machine: "Machine", **changes: Any) -> None:
-    """Its settings file is changed, which takes effect at the next start."""
+    """Change its settings file; this takes effect at the next start."""
     machine.plan = msgspec.structs.replace(machine.plan, **changes)
     machine.meters = Meters(machine.plan.name, machine.plan.metrics)
     machine.fabric.recorder.meet("a file that was edited")
 
 
 def copy(original: "Machine", twin: "Machine") -> None:
-    """The second machine gets the disk of the first one, with its identity."""
+    """Give the second machine the disk of the first one, with its identity."""
     twin.origin, twin.node_id, twin.era = original.name, original.node_id, original.era
     twin.disk.go_back(original.disk.image())
     original.fabric.recorder.copied(original, twin)

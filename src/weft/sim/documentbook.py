@@ -1,7 +1,7 @@
 """Records facts about documents: operations that are received, durable and passed on, and the final state of all logs.
 
-What a journal holds is read off the batches that become durable, what is heard and said off the bytes. Only at rest the
-sessions are asked what they show.
+Contents of a journal are read from the batches that become durable, messages from the bytes that travel. Only at rest
+are the sessions asked what they show.
 """
 
 from collections.abc import Iterable
@@ -96,10 +96,10 @@ class DocumentBook:
                 for number in range(1, latest + 1):
                     self._note(machine, "durable", "operation", [name, source.hex(), number])
 
-    # In the end
+    # At rest
 
     def waits(self, machine: "Machine") -> str:
-        """What its sessions wait for; empty: nothing."""
+        """What its sessions wait for; empty if nothing."""
         for name, session in self._sessions(machine).items():
             if session.is_catching_up:
                 return f"the document {name}, which is being folded"
@@ -127,7 +127,7 @@ class DocumentBook:
 
 
 def operations_in(frames: list[bytes]) -> tuple[bytes, ...]:
-    """The operations of a message of a peer; of one that was altered on the way, and of any other, none."""
+    """The operations in a message of a peer; none if it was altered on the way, or is of another kind."""
     try:
         return operations_of(decode([NOBODY, *frames]).message)
     except PeerError:
@@ -164,4 +164,4 @@ TOLD: Final[dict[type, str]] = {
     messages.LogDegraded: "a log without room on its disk",
     messages.ConflictFound: "a conflict in a document",
 }
-"""Fields of the documents' events."""
+"""The situations that events of documents name."""

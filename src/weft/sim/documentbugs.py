@@ -35,7 +35,7 @@ def folded_in_the_order_of_arrival(_: Any) -> Any:
 
 @canary(HEARD, Xmsg, caught_by="prefix_fold", within=40, scenario=DOCUMENTS)
 def forwarded_past_a_gap(right: Any) -> Any:
-    """An operation is passed on although those before it are missing."""
+    """An operation is passed on although earlier ones are missing."""
 
     def flood(self: Gossip, knowing: Any, xmsg: Any) -> None:
         right(self, knowing, xmsg)
@@ -47,7 +47,7 @@ def forwarded_past_a_gap(right: Any) -> Any:
 
 @canary(Log, "take", caught_by="durable", within=5, scenario=DOCUMENTS)
 def others_have_no_room_for_more(right: Any) -> Any:
-    """Of each other source a log takes a few operations, and says nothing of the rest."""
+    """A log takes only a few operations of each other source, and drops the rest silently."""
 
     def take(self: Log, body: bytes, sender: bytes) -> Taken:
         taken: Taken = right(self, body, sender) if header_of(body).sequence <= FEW else Taken("full")
@@ -64,5 +64,5 @@ def own_operation_is_not_kept(_: Any) -> Any:
 
 @canary(Context, "keep", caught_by="converged", within=10, scenario=DOCUMENTS)
 def what_others_enter_is_not_kept(_: Any) -> Any:
-    """Only own operations are in the journal; a snapshot of the memory shows it."""
+    """Only own operations are written to the journal, so a start restores less than was in memory."""
     return lambda *_: None

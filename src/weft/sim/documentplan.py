@@ -1,7 +1,7 @@
 """Draws nodes that edit documents together, their entries, and their faults (docs/doc.md).
 
 All nodes of a session are equal, and stand in a small tree whose root takes every operation into its lake. Each knows a
-few others; the rest it hears of.
+few others, and hears of the rest from them.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from weft.sim.plan import Action, DocumentPlan, NodePlan, Plan
 
 ROOT: Final = "root"
 BEGIN_NS: Final = 10 * SECOND
-PLACES: Final = 16  # places in a document where entries are made: so few that entries collide
+PLACES: Final = 16  # places in a document where entries are made; few, so that entries collide
 HOW: Final = ("set", "set", "set", "add", "add", "remove")
 
 
@@ -32,11 +32,11 @@ DOCUMENTS: Final[dict[str, Size]] = {
     "documents-large": Size((5, 7), (120 * SECOND, 300 * SECOND), (100, 600)),
     "documents-lost": Size((3, 4), (60 * SECOND, 90 * SECOND), (40, 80), ("lose",)),
 }
-"""Scenarios: a few nodes; many of them; one whose disk is lost, or an old one."""
+"""Scenarios: a few nodes; many of them; one node whose disk is lost, or replaced by an old one."""
 
 
 class Draw(NamedTuple):
-    """What a fault draws from."""
+    """What faults are drawn from: a random generator, the machines, and the times."""
 
     chance: Chance
     names: tuple[str, ...]
@@ -44,15 +44,15 @@ class Draw(NamedTuple):
     end_ns: int
 
     def moment(self) -> int:
-        """Some instant of the stormy phase."""
+        """A random instant while there are faults."""
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
-        """A span that nobody notices, or longer than the silence after which a peer counts as gone."""
+        """A span: too short to be noticed, or longer than the silence after which a peer counts as gone."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(7))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
     def two(self) -> list[str]:
@@ -86,7 +86,7 @@ def give_up(draw: Draw) -> list[Action]:
 
 
 def slow(draw: Draw) -> list[Action]:
-    """A cable is slow for a while: operations overtake one another on other ways."""
+    """A cable is slow for a while, so operations overtake one another on other ways."""
     (here, there), at = draw.two(), draw.moment()
     least = draw.chance.randint(20 * MILLISECOND, 3 * SECOND)
     begin = Action(at, "slow", here, there, "both", least, least // 2)
@@ -108,7 +108,7 @@ def crash(draw: Draw) -> list[Action]:
 
 
 def lose(draw: Draw) -> list[Action]:
-    """A machine returns with an empty or an old disk: others know more of its operations than it does."""
+    """A machine returns with an empty or an old disk: others have more of its operations than it has itself."""
     name, at = draw.names[-1], draw.moment()
     how = draw.chance.choice(("lost", "old"))
     begin = Action(at, "crash", name, how=how, number=draw.chance.randint(0, 1))
@@ -142,7 +142,7 @@ def menu_of(chance: Chance) -> tuple[str, ...]:
 
 
 def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
-    """The faults of a run."""
+    """Draw the faults of a run."""
     made: list[Action] = []
     for name in menu:
         mine = draw._replace(chance=Chance(f"{seed}/document/{name}"))
@@ -152,7 +152,7 @@ def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
 
 
 def entries(draw: Draw, count: int) -> list[Action]:
-    """Entries of people, each at their node, sometimes several at once."""
+    """Draw the entries of people, each at their node, sometimes several at once."""
     chance, made = draw.chance, []
     for number in range(count):
         at, places = chance.randrange(draw.begin_ns, draw.end_ns + 5 * SECOND), chance.randrange(PLACES)

@@ -38,7 +38,10 @@ class Editor:
         self.asked.clear()
 
     def obey(self, action: Action) -> None:
-        """`how`: set, add, remove; `number`: in which session, by its place, and where in the document; `second`: what."""
+        """Make a planned entry.
+
+        `how`: set, add or remove; `number`: in which session, and where in the document; `second`: the value.
+        """
         sessions = self.machine.plan.sessions
         session = sessions[action.number % len(sessions)]
         place, recorder = action.number // len(sessions), self.machine.fabric.recorder
@@ -85,5 +88,5 @@ class Editor:
         recorder.note(machine.name, machine.era, "ok", "entered", [session, source, answer.body["sequence"]])
 
     def waits(self) -> str:
-        """What it waits for; empty: nothing."""
+        """What it waits for; empty if nothing."""
         return f"{len(self.asked)} answers to an editor" if self.asked else ""

@@ -1,7 +1,7 @@
-"""The sockets of a simulated node: its block of ports, and as the shell's doors open them, those of catalog, documents and Clone.
+"""The sockets of a simulated node, opened as the shell opens them: its block of ports, catalog, documents and Clone.
 
-What the shell learns of whoever speaks (kind of socket, address) is in `Source.kind` here, too. Programs of the same
-machine have no sockets: what is said on a local channel is handed to them.
+As in the shell, `Source.kind` says what a port knows of the sender (kind of socket, address). Programs of the same
+machine have no sockets: messages on a local channel are handed to them.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from weft.sim.machine import Machine
 
 BETWEEN: Final = b"\0"
-"""Stands between a session and a peer on the channel `document`, and between a relay and its client."""
+"""Separates a session from a peer on the channel `document`, and a relay from its client."""
 DOCUMENT: Final = "document"
 BLOCKS: Final = ("", CATALOG, CLONE)
-"""Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
-same machine need none, and a door that opens by order only is never opened here."""
+"""Blocks of ports that are open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
+same machine need none, and a port that opens only by order is never opened here."""
 OF_CATALOG: Final = {"catalog": 0, "catalog-events": 1, "catalog-monitor": 2, "catalog-bridge": 3}
 """The port of each channel of the catalog."""
 
@@ -39,14 +39,14 @@ class Doors:
         self.bound: dict[str, Router] = {}
         """By channel."""
         self._sessions: dict[str, tuple[Router, str]] = {}
-        """By session: its ROUTER and where that listens."""
+        """By session: its ROUTER, and the address where that listens."""
         self._uuids: dict[str, bytes] = {}
         self._relays: dict[bytes, Router] = {}
-        """By tag."""
+        """Relays, by tag."""
         self._opened = 0
 
     def open(self, node: Node) -> None:
-        """Bind what its cores need, and tell them."""
+        """Bind the sockets that its cores need, and report them to the cores."""
         machine = self.machine
         ports = ports_of(node.settings)
         for channel, row in node.channels.items():
@@ -70,14 +70,14 @@ class Doors:
         return (CLONE_PORT if row.block == CLONE else self.machine.fabric.base_port) + row.place
 
     def close(self, *, is_loud: bool) -> None:
-        """The process has ended."""
+        """Close all: the process has ended."""
         sessions = [router for router, _ in self._sessions.values()]
         for router in (*self.bound.values(), *sessions, *self._relays.values()):
             self.streams.unbind(router, is_loud=is_loud)
         self.bound, self._sessions, self._uuids, self._relays = {}, {}, {}, {}
 
     def rebind(self) -> None:
-        """Close the ports that ask for keys, and bind them again: who has a key that is known comes back by itself."""
+        """Close the ports that ask for keys and bind them again; peers whose keys are known reconnect by themselves."""
         for channel in self.keyed:
             if channel in self.bound:
                 self.bound[channel] = self._again(self.bound[channel])
@@ -88,7 +88,7 @@ class Doors:
         self.streams.unbind(router, is_loud=True)
         return self.streams.bind(self.machine, router.address, router.channel, router.prefix)
 
-    # Hearing
+    # Receiving
 
     @property
     def keyed(self) -> list[str]:
@@ -105,7 +105,7 @@ class Doors:
     ) -> tuple[Source, list[bytes]] | None:
         """A message with everything that a socket knows of its sender, as the shell passes it on.
 
-        None: it came under a key that is nobody's any more.
+        None if it came under a key that is not valid any more.
         """
         machine, proved = self.machine, None
         if flow is not None and flow.proved is not None:
@@ -122,7 +122,7 @@ class Doors:
     def _address_of(self, routing_id: bytes) -> str:
         return self.machine.fabric.address_of(self.streams.owner_of(routing_id) or "")
 
-    # Speaking
+    # Sending
 
     def say_local(self, effect: Transmit) -> bool:
         """Send to a local program; False: it accepts nothing."""
@@ -177,13 +177,13 @@ class Doors:
         machine.later(0, partial(machine.obey, "catalog", RelayOpened(work.tag, machine.address, port)))
 
     def close_relay(self, work: CloseRelay) -> None:
-        """Listen there no more."""
+        """Stop listening there."""
         router = self._relays.pop(work.tag, None)
         if router is not None:
             self.streams.unbind(router, is_loud=True)
 
     def open_session(self, work: OpenSession) -> None:
-        """Listen for a session, or go on as somebody else at the same place."""
+        """Listen for a session, or continue under another identity at the same address."""
         machine = self.machine
         self._uuids[work.session] = work.uuid
         if work.session in self._sessions:
@@ -200,4 +200,4 @@ HANDS: Final[dict[str, Callable[["Machine", Transmit], bool]]] = {
     "clients": lambda machine, effect: machine.programs.deliver(effect.peer, effect.frames),
     "doc-clients": lambda machine, effect: machine.editor.deliver(effect.frames),
 }
-"""The peers on a channel of the local file system."""
+"""How messages reach the peers on a channel of the local file system."""

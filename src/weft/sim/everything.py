@@ -1,7 +1,7 @@
 """Draws whole nodes: all protocols at once, on a fleet that places itself or on a tree whose programs send mail.
 
-The fabric and what befalls it are those of the scenarios `small-fleet` and `mail`; store, catalog, documents and clients of the
-Clone pattern are laid over that, each with its own workload and a few faults of its own.
+The fabric and its faults are those of the scenarios `small-fleet` and `mail`. Store, catalog, documents and clients of
+the Clone pattern are added, each with its own workload and a few faults of its own.
 """
 
 from typing import Final
@@ -19,8 +19,8 @@ VARIANTS: Final = (
     *("rates in a partition", "collectors come and go", "the root comes and goes", "writes on both sides"),
     *("flapping", "a storm"),
 )
-"""Of the fleets' scenarios those in which nobody dies for good: a store waits for what only the dead know."""
-BEGIN_NS: Final = 25 * SECOND  # by then a fleet has found itself
+"""The variants of fleets in which no node dies for good: a store would wait for changes that only the dead node has."""
+BEGIN_NS: Final = 25 * SECOND  # by then all nodes of a fleet have joined
 CATALOG_FAULTS: Final = ("die", "leave", "stand_still", "cut", "give_up", "forge", "meddle")
 CLONE_KEYS: Final = 6
 CLOCK_MS: Final = 2_000  # of the store: long enough for fleets whose silences last seconds

@@ -84,7 +84,7 @@ class Fabric:
         self.names: dict[bytes, str] = {}
         self._origins: dict[tuple[Any, int | None, str], str] = {}
         self.named: dict[str, Origin] = {}
-        """By the names that `origin_name` gave."""
+        """Origins, by the names that `origin_name` gave them."""
         self.recorder = Recorder(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.streams.queue_max = plan.queue
@@ -133,7 +133,7 @@ class Fabric:
         return known
 
     def members(self) -> list[list[str]]:
-        """All that belong here, and to which fleet: nodes, and the roots of fleets as origins of their configuration."""
+        """All members, each with its fleet: nodes, and the roots of fleets as origins of their configuration."""
         roots = [[f"{fleet.name}:{ORIGIN}", fleet.name] for fleet in self.plan.fleets]
         return [*([machine.name, machine.plan.fleet] for machine in self.machines.values()), *roots]
 
@@ -178,7 +178,7 @@ class Fabric:
                 book.durable(machine, entries)
 
     def admit(self, machine: Machine) -> None:
-        """A stranger listens at the address of a machine whose node does not run."""
+        """A stranger begins to listen at the address of a machine whose node does not run."""
         if machine.node is None and machine.name not in self.impostors:
             self.impostors[machine.name] = Impostor(self, machine)
 
@@ -191,7 +191,7 @@ class Fabric:
     # Cables.
 
     def cut(self, here: str, there: str) -> None:
-        """Nothing passes in this direction any more; cuts of several faults add up."""
+        """Let nothing pass in this direction any more; cuts of several faults add up."""
         self.cuts[here, there] = self.cuts.get((here, there), 0) + 1
         if self.cuts[here, there] > 1:
             self.recorder.meet("two cuts of one cable at once")
@@ -207,7 +207,7 @@ class Fabric:
         self._lay(here, there)
 
     def slow(self, here: str, there: str, least_ns: int, spread_ns: int) -> None:
-        """From here to there it takes this long; as laid, if both are 0."""
+        """Set how long a message takes from here to there; as planned if both are 0."""
         if least_ns or spread_ns:
             self._slow[here, there] = (least_ns, spread_ns)
         else:
@@ -215,7 +215,7 @@ class Fabric:
         self._lay(here, there)
 
     def flip(self, here: str, there: str, one_in: int) -> None:
-        """From here to there a bit of one message in so many changes on the way; of none, if that is 0."""
+        """From here to there, flip a bit of one message in `one_in`; of none if that is 0."""
         self._flips[here, there] = one_in
         self._lay(here, there)
 

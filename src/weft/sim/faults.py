@@ -73,16 +73,15 @@ def _bury(fabric: Fabric, action: Action) -> None:
 
 
 def _leads(machine: Machine) -> bool:
-    """Whether it would accept a write: the root, or a node that acts for it and must refuse."""
+    """Whether it would get a write: it is the root, or it acts as root and must refuse."""
     core: Any = machine.node.cores["topology"] if machine.node is not None else None
     return core is not None and core.context.leads
 
 
 def _write(fabric: Fabric, action: Action) -> None:
-    """Somebody writes a rate of `number` ms for metric `how` of a group, at whoever leads the fleet of `node`.
+    """Somebody writes a rate of `number` ms for metric `how` of a group, at the leader of the fleet of `node`.
 
-    `other`: only there, and nowhere if that one does not lead. `second`: 1 with, 2 without a majority, else as the
-    settings say.
+    `other`: only at that node, and only if it leads. `second`: 1 with, 2 without a majority, else as the settings say.
     """
     value = canonical({"detail": "CPU", "rate": action.number / 1e3})
     for machine in fabric.fleet_of(fabric.machines[action.node].plan.fleet):
@@ -140,7 +139,7 @@ def _drift(fabric: Fabric, action: Action) -> None:
 
 
 def _ways(action: Action) -> list[tuple[str, str]]:
-    """The directions an action on a cable is about; `how` `one`: only from `node` to `other`."""
+    """The directions that an action on a cable concerns; `how` `one`: only from `node` to `other`."""
     there = [(action.node, action.other)]
     return there if action.how == "one" else [*there, (action.other, action.node)]
 
@@ -152,19 +151,19 @@ def _cut(fabric: Fabric, action: Action) -> None:
 
 
 def _mend(fabric: Fabric, action: Action) -> None:
-    """One cut of those taken back."""
+    """One of those cuts is taken back."""
     for here, there in _ways(action):
         fabric.mend(here, there)
 
 
 def _slow(fabric: Fabric, action: Action) -> None:
-    """Between `node` and `other` it takes `number` ns and a spread of `second`; as laid, if both are 0."""
+    """Between `node` and `other` a message takes `number` ns, with a spread of `second`; as planned if both are 0."""
     for here, there in _ways(action):
         fabric.slow(here, there, action.number, action.second)
 
 
 def _flip(fabric: Fabric, action: Action) -> None:
-    """Between `node` and `other` a bit of one message in `number` changes on the way; of none, if that is 0."""
+    """Between `node` and `other` a bit of one message in `number` is flipped; of none if that is 0."""
     for here, there in _ways(action):
         fabric.flip(here, there, action.number)
 
@@ -197,18 +196,18 @@ def _garbage(fabric: Fabric, action: Action) -> None:
 
 
 def _lie(fabric: Fabric, action: Action) -> None:
-    """`node` gets the false message `how` from somebody who proves nothing: see `strangers.LIES`."""
+    """`node` gets the false message `how` from somebody without a proof: see `strangers.LIES`."""
     if tell(fabric.machines[action.node], action.how):
         fabric.recorder.meet(f"told that {action.how}")
 
 
 def _intrude(fabric: Fabric, action: Action) -> None:
-    """An intruder of kind `how` tries each door of `node`: see `intruders.KINDS`."""
+    """An intruder of kind `how` tries each port of `node`: see `intruders.KINDS`."""
     fabric.machines[action.node].intrude(action.how)
 
 
 def _rotate_key(fabric: Fabric, action: Action) -> None:
-    """Somebody wants another key for `node`."""
+    """Somebody orders another key for `node`."""
     fabric.locksmith.rotate(fabric.machines[action.node])
 
 
@@ -223,17 +222,20 @@ def _replace_machine(fabric: Fabric, action: Action) -> None:
 
 
 def _impostor(fabric: Fabric, action: Action) -> None:
-    """A stranger listens at the address of `node`, which does not run, until that starts."""
+    """A stranger listens at the address of `node`, which does not run, until it starts."""
     fabric.admit(fabric.machines[action.node])
 
 
 def _harm(fabric: Fabric, action: Action) -> None:
-    """Of the journal of `node`, which does not run, a segment is harmed: `how` is one of `disk.HARMS`."""
+    """A segment of the journal of `node`, which does not run, is damaged; `how` is one of `disk.HARMS`."""
     harm(fabric.machines[action.node], action.how, Chance(f"{fabric.plan.seed}/harm/{action.at}/{action.node}"))
 
 
 def _new_file(fabric: Fabric, action: Action) -> None:
-    """The file of `node` says other metrics and another flush: `how` `fewer`, or all at another rate of `number` ns."""
+    """The file of `node` sets a flush of `second` ns, and a rate of `number` ns for its metrics.
+
+    `how` `fewer`: only the first metric stays in it.
+    """
     machine = fabric.machines[action.node]
     metrics = machine.plan.metrics
     if action.how == "fewer":
@@ -251,14 +253,14 @@ def _clone(fabric: Fabric, action: Action) -> None:
 
 
 def _end_program(fabric: Fabric, action: Action) -> None:
-    """Program `how` of `node` dies, and does not come back with the power."""
+    """Program `how` of `node` dies, and is not started when the power is back."""
     program = fabric.machines[action.node].programs[action.how]
     program.end()
     program.has_ended = True
 
 
 def _run_program(fabric: Fabric, action: Action) -> None:
-    """It is started again, if the machine runs."""
+    """Program `how` of `node` is started again, if the machine runs."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
         machine.programs[action.how].begin()
@@ -270,7 +272,7 @@ def _hang_program(fabric: Fabric, action: Action) -> None:
 
 
 def _wake_program(fabric: Fabric, action: Action) -> None:
-    """It goes on."""
+    """Program `how` of `node` is resumed."""
     fabric.machines[action.node].programs[action.how].go_on()
 
 
@@ -294,7 +296,7 @@ def _stall(fabric: Fabric, action: Action) -> None:
 
 
 def _hang_up(fabric: Fabric, action: Action) -> None:
-    """The clients at `node` end their connections, and come again."""
+    """The clients at `node` end their connections and reconnect."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
         for client in machine.store_clients:
@@ -302,7 +304,7 @@ def _hang_up(fabric: Fabric, action: Action) -> None:
 
 
 def _drop_node(fabric: Fabric, action: Action) -> None:
-    """Somebody says at `node` that `other` will not come back."""
+    """Somebody declares at `node` that `other` will not come back."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
         machine.obey("store", store.DropNode(0, action.other))
@@ -329,7 +331,7 @@ def _pause_host(fabric: Fabric, action: Action) -> None:
 
 
 def _resume_host(fabric: Fabric, action: Action) -> None:
-    """It goes on."""
+    """The program on the host `node` is resumed."""
     fabric.hosts[action.node].resume()
 
 
@@ -341,9 +343,9 @@ def _ail_host(fabric: Fabric, action: Action) -> None:
 
 
 def _tap(fabric: Fabric, action: Action) -> None:
-    """Somebody at the broker `node` taps the services that are called as the one on `other` is, for `number` s.
+    """Somebody at the broker `node` taps the services with the name of the one on `other`, for `number` s.
 
-    `how`: the id of the tap; `second` 1: the end of it.
+    `how`: the id of the tap; `second` 1: the tap is ended instead.
     """
     broker = fabric.machines[action.node]
     wanted = {"service": name_of(action.other), "id": action.how, "seconds": action.number, "rate": TAP_RATE}
@@ -354,7 +356,7 @@ def _tap(fabric: Fabric, action: Action) -> None:
 
 
 def _change_service(fabric: Fabric, action: Action) -> None:
-    """The service on the host `node` says something else of itself: `number`."""
+    """The service on the host `node` changes its own record to `number`."""
     host = fabric.hosts[action.node]
     if isinstance(host.program, ServiceProgram):
         host.order(partial(host.program.change, action.number))
@@ -369,14 +371,14 @@ def _write_clone(fabric: Fabric, action: Action) -> None:
 
 
 def _meddle(fabric: Fabric, action: Action) -> None:
-    """The service on the host `node` tries to change what the one on `other` says of itself."""
+    """The service on the host `node` tries to change the record of the one on `other`."""
     host, other = fabric.hosts[action.node], fabric.hosts[action.other]
     if isinstance(host.program, ServiceProgram):
         host.order(partial(host.program.meddle, other.name))
 
 
 def _deregister(fabric: Fabric, action: Action) -> None:
-    """An administrator takes the service on the host `other` out of the list of the broker `node`."""
+    """An administrator removes the service on the host `other` from the list of the broker `node`."""
     broker, name = fabric.machines[action.node], name_of(action.other)
     if broker.node is not None:
         asked = Message(REQUEST, b"1", (b"dbp.deregister", name.encode(), action.other.encode()))
@@ -394,7 +396,7 @@ def _forge(fabric: Fabric, action: Action) -> None:
 
 
 def _edit(fabric: Fabric, action: Action) -> None:
-    """Somebody at `node` enters something into a document: see `Editor.obey`."""
+    """Somebody at `node` edits a document: see `Editor.obey`."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
         machine.editor.obey(action)

@@ -1,8 +1,7 @@
 """Records facts about a fleet that places itself: who leads, what is written, what each node runs, the final state.
 
-Writes are read off the bytes that are published, roles off the events that nodes tell, and pairs off the answers that
-users get: what a core holds and has not made durable yet is nobody's to see. Only at rest the cores themselves are
-asked.
+Writes are read from the bytes that are published, roles from the events of nodes, and pairs from the answers that users
+get: nobody can see what a core holds and has not made durable yet. Only at rest are the cores themselves asked.
 """
 
 from collections.abc import Callable, Iterable
@@ -53,10 +52,11 @@ class FleetBook:
         self._careful: dict[int, bool] = {}
         """Tickets of writes that wait for an answer: whether they had a condition."""
         self._confirmed: dict[tuple[str, str, str], tuple[int, str]] = {}
-        """Per writer, fleet and key: number and digest of the write that a majority has, as its writer was told last."""
+        """Per writer, fleet and key: number and digest of the last write of which the writer was told that a majority
+        has it."""
         self._topics: dict[str, tuple[str, ...]] = {}
         self._published_before: dict[tuple[str, int, str, str], None] = {}
-        """What a collector repeats for its children is no new write."""
+        """Writes published before: what a collector repeats for its children is no new write."""
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be carried out."""
@@ -102,7 +102,7 @@ class FleetBook:
     # The configuration
 
     def _placed(self, machine: "Machine", topics: tuple[str, ...]) -> None:
-        """Of fewer topics the last number may be an older one."""
+        """Record that the node replicates other topics: with fewer of them its last number may be an older one."""
         if self._topics.setdefault(machine.name, topics) != topics:
             self._topics[machine.name] = topics
             self.recorder.note(machine.name, machine.era, "event", "other-topics", list(topics))
@@ -131,7 +131,7 @@ class FleetBook:
     # Writes of people
 
     def write(self, machine: "Machine", key: str, value: bytes, ack: str) -> None:
-        """Somebody writes a pair at this node; every third time only over the write that was confirmed to him last."""
+        """Somebody writes a pair at this node; every third time only over the last confirmed write."""
         ticket = len(self._tickets) + 1
         digest = digest_of(value)
         self._tickets[ticket] = (key, digest, ack)
@@ -168,7 +168,7 @@ class FleetBook:
                 self._confirm(machine.plan.fleet, effect.ticket, answer.number)
 
     def _confirm(self, fleet: str, ticket: int, number: int) -> None:
-        """A majority has it: from here on it has taken effect. What nobody confirmed may yet, or never."""
+        """A majority has the write, so it has taken effect. An unconfirmed one may do so later, or never."""
         key, digest, _ = self._tickets[ticket]
         is_careful = self._careful.pop(ticket, False)
         self._call("ok", [_who(ticket), ticket, True if is_careful else None])
@@ -197,7 +197,7 @@ class FleetBook:
     # Now and then, and at rest
 
     def read(self, machine: "Machine") -> None:
-        """Somebody reads the configuration at this node, and is answered as its users are: behind the wall of the turn."""
+        """Somebody reads the configuration at this node; as for users, the answer waits for the wall of the turn."""
         if machine.node is not None:
             machine.obey("configuration", configuration.ListKeys(READING, ""))
 
@@ -207,7 +207,7 @@ class FleetBook:
             self.recorder.note(machine.name, machine.era, "ok", "read-pair", said)
 
     def look(self) -> None:
-        """How everybody stands, and what is held of what others hold too."""
+        """Record the role of each node, and a digest of each topic that several nodes replicate."""
         for fleet in self.fabric.plan.fleets:
             living = [machine for machine in self.fabric.fleet_of(fleet.name) if machine.node is not None]
             topics = dict.fromkeys(topic for machine in living for topic in _topics(machine))
@@ -233,7 +233,7 @@ class FleetBook:
                 self._read_last(fleet, key, {pair[0]: pair[2] for pair in pairs}.get(key))
 
     def _read_last(self, fleet: str, key: str, digest: str | None) -> None:
-        """The final value is the outcome of all writes."""
+        """Record the final value as the outcome of all writes."""
         ticket = len(self._tickets) + 1
         self._tickets[ticket] = (key, "", "")
         self._call("invoke", [_who(ticket), ticket, f"{fleet}{key}", ["get"]])
@@ -256,7 +256,7 @@ def _store(machine: "Machine") -> Any:
 
 
 def _topics(machine: "Machine") -> tuple[str, ...]:
-    """What the node replicates at its place."""
+    """The topics that the node replicates at its place."""
     core: Any = machine.running.cores["topology"]
     place = core.context.place
     return topics_of(place) if place.parent and _role(machine) is not Role.ROOT else ()
@@ -269,4 +269,4 @@ EVENTS: Final[dict[type, tuple[str, Noted]]] = {
     configuration.ConfigurationWiped: ("went-back", lambda _, told: [told.number, told.last]),
     configuration.ConfigurationRewound: ("went-back", lambda _, told: [told.number, told.last]),
 }
-"""What events become in the history."""
+"""Names and values of events in the history."""

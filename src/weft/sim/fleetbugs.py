@@ -44,7 +44,7 @@ def aye_before_durable(right: Any) -> Any:
 
 @canary(Election, "hear", caught_by="kept", within=40, scenario="heirs")
 def voter_ignores_what_is_held(right: Any) -> Any:
-    """Voters look at the UUID only: each says of itself that it holds just what the candidate holds."""
+    """Voters compare UUIDs only: each claims to hold exactly what the candidate holds."""
 
     def hear(self: Election, said: Any, now: Now) -> None:
         atlas, content = self.context.atlas, said.content
@@ -59,7 +59,7 @@ def voter_ignores_what_is_held(right: Any) -> Any:
 
 @canary(core_module._OBEY, TakeRoot, caught_by="numbers", within=40, scenario="splits")
 def acting_root_writes(right: Any) -> Any:
-    """Who acts in the root's stead writes as if it were the root."""
+    """A node that acts as root writes as if it were the root."""
 
     def take_root(self: Configuration, order: Any, now: Now) -> None:
         right(self, TakeRoot(order.epoch), now)
@@ -69,13 +69,13 @@ def acting_root_writes(right: Any) -> Any:
 
 @canary(root_module, "number_of", caught_by="complete", within=20, scenario="splits")
 def epoch_in_the_low_bits(right: Any) -> Any:
-    """A new epoch does not lift the numbers: an old root may already have written higher ones."""
+    """A new epoch does not raise the numbers, so an old root may already have written higher ones."""
     return lambda epoch, counter: number_of(0, counter << 3 | epoch & 7) if epoch else right(epoch, counter)
 
 
 @canary(root_module.Root, "_next_number", caught_by="numbers", within=20, scenario="splits")
 def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
-    """The first number of a new root is the next one of what it holds."""
+    """A new root's first number is the next one after its last, still in the old epoch."""
 
     def next_number(self: root_module.Root) -> int:
         held = max(self.context.store.number, self.context.store.seen)
@@ -86,7 +86,7 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
 
 @canary(Stream, "confirm", caught_by="converged", within=200, scenario="narrow")
 def portion_counted_before_it_left(right: Any) -> Any:
-    """A portion of a snapshot counts as it was said: what the socket refused of it is never said again."""
+    """A portion of a snapshot counts as sent at once; if the socket refused some of it, it is never sent again."""
     return lambda self, refused, now: right(self, 0, now)
 
 
@@ -98,7 +98,7 @@ def lower_number_ignored(right: Any) -> Any:
 
 @canary(TakeOver, "_go_on", caught_by="exactly_once", within=40, scenario="deaths")
 def new_root_forgets_what_it_has(right: Any) -> Any:
-    """A new root knows nothing of what stands in its journal, and takes all of it again."""
+    """A new root ignores what its journal already holds, and takes all of it again."""
 
     def going_on(self: TakeOver) -> None:
         self._parent.seen = Seen()
@@ -109,7 +109,7 @@ def new_root_forgets_what_it_has(right: Any) -> Any:
 
 @canary(Carrier, "restore", caught_by="complete", within=40, scenario="fleet")
 def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
-    """Who was the root, and is none, sends up only what comes from now on."""
+    """A former root sends up only new records, and not those that it had not drained."""
 
     def restore(self: Carrier, entries: Any, now: Now) -> None:
         right(self, entries, now)
@@ -121,13 +121,13 @@ def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
 
 @canary(Census, "is_voter", caught_by="kept", within=60, scenario="splits")
 def majority_of_one(right: Any) -> Any:
-    """A root that is cut off calls the others dead, and then has a majority without them."""
+    """A root that is cut off declares the others dead, and then has a majority without them."""
     return lambda self, node: self.is_elector(node)
 
 
 @canary(Rescue, "lead", caught_by="kept", within=20, scenario="given-up")
 def root_forgets_whom_it_gave_up(right: Any) -> Any:
-    """A root that starts again goes by the voters of now, although those that it had given up may still vote."""
+    """A root that restarts counts only today's voters, although those that it had given up may still vote."""
     return lambda self: None
 
 
@@ -139,7 +139,7 @@ def root_forgets_whom_it_removed(right: Any) -> Any:
 
 @canary(Census, "electorates", caught_by="kept", within=40, scenario="given-up")
 def new_voters_outnumber_the_old_ones(right: Any) -> Any:
-    """A root that is cut off makes voters of its children, and with them has a majority of all, old ones included."""
+    """A root that is cut off makes its children voters, and with them outnumbers the old voters."""
     return lambda self, root: ()
 
 
@@ -156,13 +156,13 @@ def old_root_goes_on(right: Any) -> Any:
 
 @canary(Context, "set_times", caught_by="swift", within=10, scenario="quick")
 def death_takes_twice_as_long(right: Any) -> Any:
-    """A silence of twice as many beats as the fleet says means death."""
+    """A node counts as dead only after twice as many silent beats as the fleet sets."""
     return lambda self, heartbeat_ns, dead_after: right(self, heartbeat_ns, 2 * dead_after)
 
 
 @canary(Replica, "_note_adopted", caught_by="never_back", within=40, scenario="memories")
 def older_snapshot_taken_unsaid(right: Any) -> Any:
-    """A node that takes a snapshot from the past does not say so."""
+    """A node that takes an older snapshot does not report it."""
 
     def note_adopted(self: Replica, stage: Any, seen: int, gone_back: int, now: Now) -> None:
         self._rewinds = 0
@@ -173,13 +173,13 @@ def older_snapshot_taken_unsaid(right: Any) -> Any:
 
 @canary(replica_module, "values_gone_back", caught_by="never_back", within=20, scenario="splits")
 def values_go_back_unsaid(right: Any) -> Any:
-    """A node does not say that a new root lacks values which it had from the one before."""
+    """A node does not report that a new root lacks values which it had from the one before."""
     return lambda store, stage, topics: 0
 
 
 @canary(Store, "has", caught_by="claimed", within=20, scenario="shapes")
 def part_served_as_everything(right: Any) -> Any:
-    """A node that was a sensor until now gives its children what it has, as if that were the whole configuration."""
+    """A former sensor serves its children the part of the configuration that it has, as if it were all of it."""
     return lambda self, subtree: True
 
 
@@ -197,7 +197,7 @@ def condition_of_a_write_not_checked(right: Any) -> Any:
 
 @canary(machine_module, "build_node", caught_by="sealed", within=20, scenario="neighbours")
 def fleet_not_asked(right: Any) -> Any:
-    """Nobody looks to which fleet another belongs: all call theirs by one name."""
+    """Nodes do not check which fleet another belongs to: all use one name."""
 
     def build_node(settings: Any, node: bytes, era: int, seed: str) -> Any:
         fleet = msgspec.structs.replace(settings.fleet, name="any")

@@ -1,8 +1,8 @@
 """Draws fleets that place themselves, and their faults.
 
-A fleet is a root by its file, collectors, and members that know only whom to call. Each variant is about one kind of
-fault; what it leaves off is part of it. At most a quarter of the voters crash permanently; with more, no majority could
-elect a root.
+A fleet has a root that is named by its file, collectors, and members that only know which addresses to call. Each
+variant tries one kind of fault, and leaves others out. At most a quarter of the voters crash permanently; with more, no
+majority could elect a root.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from weft.sim.plan import Action, FleetPlan, GroupPlan, Metric, NodePlan, Plan, 
 from weft.sim.rarely import draw_rare
 from weft.sim.strangers import LIES
 
-START_NS: Final = 20 * SECOND  # by then a small fleet has found itself
+START_NS: Final = 20 * SECOND  # by then all nodes of a small fleet have joined
 BUILT_BEATS: Final = 10
 RATES_MS: Final = (500, 1_000, 2_000, 5_000)
 
 
 class Draw(NamedTuple):
-    """What a fault of a fleet draws from."""
+    """What faults of a fleet are drawn from."""
 
     chance: Chance
     fleet: FleetPlan
@@ -45,15 +45,15 @@ class Draw(NamedTuple):
         return (self.root, *self.collectors, *self.members)
 
     def moment(self) -> int:
-        """Some instant of the stormy phase."""
+        """A random instant while there are faults."""
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self, most_dead: int = 3) -> int:
-        """A span from a fifth of the time that means death to several times that."""
+        """A span from a fifth of the silence that means death to several times that."""
         return self.chance.randint(self.dead_ns // 5, most_dead * self.dead_ns)
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
 
@@ -87,12 +87,12 @@ def replace_member(draw: Draw) -> list[Action]:
 
 
 def forget_root(draw: Draw) -> list[Action]:
-    """The root's disk is lost; it is back before anybody misses it, or later (S8)."""
+    """The root's disk is lost; it returns before its silence is noticed, or later (S8)."""
     return _down(draw, draw.root, "lost", draw.chance.randint(SECOND // 5, 2 * draw.dead_ns))
 
 
 def age_root(draw: Draw) -> list[Action]:
-    """The root comes back with a disk from the past, before anybody misses it: its numbers are lower (CFG-034)."""
+    """The root returns with an old disk before its silence is noticed: its numbers are lower (CFG-034)."""
     at = draw.moment()
     return [
         Action(max(1, at - draw.span(4)), "image", draw.root),
@@ -112,7 +112,7 @@ def bury_collector(draw: Draw) -> list[Action]:
 
 
 def return_root(draw: Draw) -> list[Action]:
-    """The old root is back after ten silences (S7)."""
+    """The old root returns after ten times the silence that means death (S7)."""
     at = draw.begin_ns + draw.chance.randrange(draw.dead_ns)
     return [Action(at, "crash", draw.root, how="kept"), Action(at + 10 * draw.dead_ns, "start", draw.root)]
 
@@ -147,7 +147,7 @@ def part_root(draw: Draw) -> list[Action]:
 
 
 def cut_off(draw: Draw) -> list[Action]:
-    """One node reaches nobody for a while."""
+    """One node is cut off from all others for a while."""
     return _part(draw, [draw.chance.choice(draw.names)], 2)
 
 
@@ -165,7 +165,7 @@ def flap(draw: Draw) -> list[Action]:
 
 
 def slow(draw: Draw) -> list[Action]:
-    """All cables of a node are slow: up to three silences of delay."""
+    """All cables of a node are slow: messages take up to three times the silence that means death."""
     name, at, made = draw.chance.choice(draw.names), draw.moment(), []
     least, span = draw.chance.randint(20 * MILLISECOND, 3 * draw.dead_ns), draw.span()
     for other in draw.names:
@@ -214,7 +214,7 @@ def crowd(draw: Draw) -> list[Action]:
 
 
 def lagging_heir(draw: Draw) -> list[Action]:
-    """A collector misses what a majority has confirmed; then the root dies for good, before anybody misses that one."""
+    """A collector misses what a majority has confirmed; then the root dies for good, before the collector is missed."""
     at, name, made = draw.moment(), draw.chance.choice(draw.collectors), []
     key = f"{draw.fleet.groups[0].name}/metric/w1"
     for index in range(3):
@@ -230,9 +230,10 @@ def lagging_heir(draw: Draw) -> list[Action]:
 
 
 def restart_after_giving_up(draw: Draw) -> list[Action]:
-    """A root gives up as many voters as it may, starts again, and misses one more: those could elect a root together.
+    """A root gives up as many voters as it may, restarts, and loses one more: together these could elect a root.
 
-    They lose it at nearly the same time, so that none of them knows that others were given up. Writes go to this root.
+    They lose contact at nearly the same time, so that none of them knows that others were given up. Writes go to this
+    root.
     """
     beat, at = draw.fleet.heartbeat_ms * MILLISECOND, draw.begin_ns + draw.chance.randrange(draw.dead_ns)
     enough = (len(draw.collectors) + 1) // 2 + 1
@@ -252,7 +253,7 @@ def restart_after_giving_up(draw: Draw) -> list[Action]:
 
 
 def ring(draw: Draw) -> list[Action]:
-    """Each of those that vote sees itself and its nearest in a ring: all see a majority, and no two the same one."""
+    """Voters stand in a ring and reach only their nearest: each sees a majority, and no two the same one."""
     voters = [draw.root, *draw.collectors]
     draw.chance.shuffle(voters)
     count = len(voters)
@@ -284,7 +285,7 @@ def _apart(draw: Draw, pairs: list[tuple[str, str]], most_dead: int) -> list[Act
 
 
 def break_snapshots(draw: Draw) -> list[Action]:
-    """Nodes start anew, and while they ask for a snapshot TCP breaks the connection, which comes back by itself."""
+    """Nodes restart, and while they ask for a snapshot TCP breaks the connection, which comes back by itself."""
     made, group = [], draw.fleet.groups[0].name
     for number in range(40):  # enough pairs for several portions
         at = draw.begin_ns + number * MILLISECOND
@@ -302,7 +303,7 @@ def break_snapshots(draw: Draw) -> list[Action]:
 
 
 def lie(draw: Draw) -> list[Action]:
-    """Somebody sends false messages again and again, without a proof; now and then while the root is silent."""
+    """Somebody sends false messages again and again, without a proof; sometimes while the root is silent."""
     at, made, how = draw.moment(), [], draw.chance.choice(FLEET_LIES)
     if how.startswith("vote") or draw.chance.random() < 0.3:
         for name in draw.names[1:]:
@@ -373,7 +374,7 @@ class Variant(NamedTuple):
     queue: int = 0
     is_quick: bool = False
     fanouts: tuple[int, ...] = ()
-    """Small ones: collectors are added when others die."""
+    """Small fan-outs: collectors are added when others die."""
 
 
 VARIANTS: Final[dict[str, Variant]] = {
@@ -410,9 +411,9 @@ SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
 OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters")
 """Those with scenarios of their own."""
-NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot is refused in the middle
+NARROW: Final = "narrow"  # sockets take few messages at once, so every snapshot is refused halfway
 TIGHT: Final = (NARROW, "snapshots")
-QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are said at once, and fit any real socket
+QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are sent at once, and fit any real socket
 FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "fleet": tuple(name for name in VARIANTS if name not in OTHERS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),

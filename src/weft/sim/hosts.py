@@ -1,7 +1,8 @@
 """Machines without a node: each runs one program, which is connected to nodes by separate cables.
 
-A program is a core, or works like one: it hears bytes, asks to be woken, and says what is to be done. The host gives it
-sockets, datagrams and a clock that drifts. A process that has ended hears nothing; one that stands still hears later.
+A program is a core, or works like one: it receives bytes, asks to be woken, and says what it wants done. The host gives
+it sockets, datagrams and a clock that drifts. A process that has ended receives nothing; a paused one receives it
+later.
 """
 
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class Host:
         self.is_gone = False
         """Ended for good: nobody starts it again."""
         self.is_paused = self.is_ill = False
-        """Whether its process stands still, and whether it refuses every check."""
+        """Whether its process is paused, and whether it refuses every check."""
         self._inbox: list[tuple[str, bytes, list[bytes], Flow | None]] = []
         self._timer_at: int | None = None
         self._routers: list[Router] = []
@@ -82,7 +83,7 @@ class Host:
 
     @property
     def is_well(self) -> bool:
-        """Whether its port accepts connections: its kernel does that for a process that stands still."""
+        """Whether its port accepts connections; for a paused process the kernel still accepts them."""
         return self.is_listening and not self.is_ill
 
     @property
@@ -141,7 +142,7 @@ class Host:
         self._turn(self._wake)
 
     def _note(self, program: Program, what: str) -> None:
-        """Say what becomes of the process, in the history and in the story."""
+        """Record a change of the process in the history and in the story."""
         program.noted(what)
         listener = self.fabric.recorder.listener
         if listener is not None:
@@ -150,7 +151,7 @@ class Host:
             )
 
     def waits(self, core: Any, listed: set[str]) -> str:
-        """For what it waits of the core that it speaks with; empty: for nothing."""
+        """What it waits for from the core that it speaks with; empty if nothing."""
         if self.program is None:
             return "which is gone and listed" if self.name in listed else ""
         return self.program.waits(core)

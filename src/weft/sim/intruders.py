@@ -1,8 +1,10 @@
-"""Four intruders at every door of a closed fabric (SEC-027, CHK-021): what each does is written down for the checker `sealed`.
+"""Intruders at every port of a closed fabric (SEC-027, CHK-021); the checker `sealed` judges what is recorded of each.
 
-They are plain, have a key that nobody knows, or that of another role, or say with such a one what others have said there.
+One has no key, one a key that nobody knows, others the key of a role that no port accepts; one of these repeats what
+others have sent to that port.
 
-Scenario `intruders`: a fleet that places itself, with store and documents, whose nodes have keys; while faults befall it.
+Scenario `intruders`: a fleet that places itself, with store and documents, whose nodes have keys; there are other
+faults, too.
 """
 
 from collections import deque
@@ -67,7 +69,7 @@ class Recorded:
         self._heard: dict[str, deque[list[bytes]]] = {}
 
     def note(self, channel: str, frames: list[bytes]) -> None:
-        """Something came in."""
+        """Record a message that was received."""
         self._heard.setdefault(channel, deque(maxlen=RECORDED_MAX)).append(frames)
 
     def at(self, channel: str) -> list[list[bytes]]:
@@ -90,7 +92,7 @@ def answers(heard: list[tuple[str, list[bytes]]], channel: str) -> int:
 
 
 def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[bytes]]:
-    """The messages of an intruder at a port: well-formed, in its own name and in that of others."""
+    """The messages of an intruder at a port: well formed, in its own name and in that of others."""
     evil = b"e" * 16
     said = {
         "announced": [
@@ -117,7 +119,7 @@ def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[byte
 
 
 def intrude(machine: "Machine", kind: str) -> Iterator[Knock]:
-    """One intruder at each door of a node."""
+    """Let one intruder try each port of a node."""
     node = machine.running
     assert node.authority is not None, "only a node with keys has doors that refuse"
     keyring, table = machine.fabric.keyring, node.authority.table

@@ -1,4 +1,7 @@
-"""The planted bugs of fabrics with keys: intruders show them, and keys that change. Nothing imports this but `canaries.load`."""
+"""The planted bugs of fabrics with keys, which intruders or changes of keys show.
+
+Nothing imports this but `canaries.load`.
+"""
 # ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
 
 from typing import Any
@@ -13,19 +16,19 @@ from weft.sim.keyplan import AWAY, CHANGES
 
 @canary(Authority, "judge", caught_by="sealed", within=5, scenario=INTRUDERS)
 def authority_not_asked(right: Any) -> Any:
-    """Who has a key that is known may say everything, in anybody's name."""
+    """The owner of any known key may say everything, in anybody's name."""
     return lambda self, source, message: None
 
 
 @canary(authority_module, "may", caught_by="sealed", within=5, scenario=INTRUDERS)
 def every_role_may_everything(right: Any) -> Any:
-    """A key that is known may do whatever somebody may."""
+    """A known key may do whatever any role may."""
     return lambda roles, verb: True
 
 
 @canary(KeyTable, "find", caught_by="sealed", within=5, scenario=INTRUDERS)
 def any_key_is_known(right: Any) -> Any:
-    """A key that nobody has is taken for that of whoever is known first."""
+    """An unknown key is treated as that of the first known owner."""
 
     def find(self: KeyTable, key: str) -> Holder | None:
         found: Holder | None = right(self, key)
@@ -36,13 +39,13 @@ def any_key_is_known(right: Any) -> Any:
 
 @canary(Authority, "told_of", caught_by="converged", within=5, scenario=AWAY)
 def assignments_tell_no_keys(right: Any) -> Any:
-    """Whoever places a node tells it where to go, and not by which key it knows who is there."""
+    """A node that is placed is told where to go, but not whose key to expect there."""
     return lambda self, nodes: {}
 
 
 @canary(Authority, "_bind", caught_by="sealed", within=5, scenario=CHANGES)
 def revoked_key_stays_known(right: Any) -> Any:
-    """A binding that the root has deleted is kept by everybody."""
+    """Nodes keep a binding that the root has deleted."""
 
     def bind(self: Authority, uuid: bytes, value: bytes | None) -> None:
         if value:
@@ -53,7 +56,7 @@ def revoked_key_stays_known(right: Any) -> Any:
 
 @canary(Authority, "nodes_at", caught_by="durable", within=5, scenario=CHANGES)
 def the_former_one_is_looked_for(right: Any) -> Any:
-    """At a place where somebody stood whose key is nobody's any more, nobody else is looked for."""
+    """At an address whose former owner lost its key, a node still expects that owner and accepts nobody else."""
 
     def nodes_at(self: Authority, place: str) -> tuple[bytes, ...]:
         return (self.places[place],) if place in self.places else right(self, place)

@@ -1,7 +1,7 @@
 """The keys on the disk of a simulated machine, and in its process, as `shell.keys` and `shell.process` have them.
 
-A pair that follows is made, and put in the place of the pair in force before a restart. Whoever has lost a key, by what
-the node knows now, loses its connections; and a message under a key that is nobody's any more is not heard.
+The next pair is made first, and replaces the pair in force just before a restart. A peer whose key is not valid any
+more, as far as the node knows, loses its connections; a message under such a key is dropped.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ class KeyFile:
         self.lives = -1
         """How many disks it has lost."""
         self.curve = self.following = ""
-        """The pairs on the disk, by their public halves: that of the next start, and the one that follows."""
+        """Public halves of the pairs on the disk: the one for the next start, and the one that follows."""
         self.in_force: str | None = None
         """The key of the process; None: there are no keys."""
         self.former: list[str] = []
@@ -42,14 +42,14 @@ class KeyFile:
         self.known: Trust | None = None
         """What it was told when it joined."""
         self.is_stolen = False
-        """Whether somebody else has the machine: it runs on until the faults end, and is heard by nobody."""
+        """Whether somebody stole the machine: it runs on until the faults end, and nobody accepts its messages."""
         self.is_out = False
-        """Whether it waits for somebody to let it in; it does not start before."""
+        """Whether it waits to be let in; it does not start before."""
         self._table = KeyTable()
         self._made = 0
 
     def live_anew(self) -> bytes:
-        """An empty disk: a new identity; with keys, an invited one. Its UUID."""
+        """Begin with an empty disk: a new identity and, with keys, an invitation. Returns the UUID."""
         machine, keyring = self.machine, self._keyring
         self.lives += 1
         drawn = machine.chance.randbytes(NODE_ID_BYTES)
@@ -76,19 +76,19 @@ class KeyFile:
         self._table = node.authority.table
 
     def owner(self, key: str) -> bytes | None:
-        """Whose key it is, as far as the process knows; None: nobody's any more."""
+        """Whose key it is, as far as the process knows; None if it is not valid any more."""
         holder = self._table.find(key)
         return None if holder is None else holder.uuid
 
     def expects(self, key: str, endpoint: str) -> bool:
-        """Whether that key may be the one of who listens at an endpoint (SEC-013)."""
+        """Whether that key may belong to the node that listens at an endpoint (SEC-013)."""
         authority = self.machine.running.authority
         assert authority is not None, "asked where there are keys"
         holders = [authority.table.node(uuid) for uuid in authority.nodes_at(endpoint)]
         return any(holder is not None and key in holder.keys for holder in holders)
 
     def swap(self) -> None:
-        """Whom to hear from now on; whoever has lost a key loses its connections (SEC-025, SEC-052)."""
+        """Apply the keys known from now on; peers that lost theirs lose their connections (SEC-025, SEC-052)."""
         node = self.machine.node
         if node is None or node.authority is None or node.authority.table is self._table:
             return
@@ -102,14 +102,14 @@ class KeyFile:
     # Work
 
     def make(self) -> None:
-        """Make the pair that follows, if there is none."""
+        """Make the next pair, if there is none."""
         if not self.following:
             self._made += 1
             self.following = to_z85(self._keyring.key_of(self.machine.node_id, self._made))
         self.machine.later(0, partial(self.machine.obey, "enrolment", KeyMade(self.following)))
 
     def switch(self) -> None:
-        """The pair that follows is that of the next start, which comes at once."""
+        """Use the next pair from the next start on, which comes at once."""
         machine, uuid = self.machine, self.machine.node_id.hex()
         if self.following:
             self.former.append(self.curve)

@@ -1,8 +1,8 @@
-"""Draws fleets with keys that change: rotated and revoked while faults befall them (FLT-023).
+"""Draws fleets with keys that change: rotated and revoked while there are faults (FLT-023).
 
-Scenario `keys`: keys of any nodes are rotated, a machine is stolen and its key revoked, another gets an empty disk and joins
-again. Scenario `keys-away`: all collectors get other keys, or are revoked and replaced, while a member is cut off; when it is back it
-knows the key of nobody under whom it may stand, and has to come home by itself.
+Scenario `keys`: keys of any nodes are rotated, a machine is stolen and its key revoked, another gets an empty disk and
+joins again. Scenario `keys-away`: all collectors get other keys, or are revoked and replaced, while a member is cut
+off; when it is back it knows the key of no possible parent, and has to find its way back by itself.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ KEY_SCENARIOS: Final = {
     AWAY: "fleets whose collectors all get other keys while a member is away",
 }
 ROTATIONS: Final = (1, 5)
-APART_NS: Final = 12 * SECOND  # of two rotations: the first is over
+APART_NS: Final = 12 * SECOND  # between two rotations: the first has ended by then
 STEAL, REPLACE = "steal", "replace"
 
 
@@ -64,7 +64,7 @@ def _away(seed: str) -> Plan:
         made.append(Action(when, "replace-machine" if name == replaced else "rotate-key", name))
     back = at + (len(collectors) + 2) * APART_NS
     made += [Action(back, "mend", away, other) for other in names if other != away]
-    if chance.random() < 0.5:  # its process is another one when the cables are whole again
+    if chance.random() < 0.5:  # so that another process runs when the cables are restored
         made += [Action(back - 5 * SECOND, "crash", away, how="kept"), Action(back + SECOND, "start", away)]
     writes = [action for action in plan.actions if action.do == "write"]
     return msgspec.structs.replace(

@@ -1,9 +1,9 @@
 """Keys of a simulated fabric: their owners, and who may connect where.
 
-That only its owner can prove a key, and that nobody says again what was recorded, is what CURVE gives; whom a door then
-lets in is decided by the node's own code (`node.handshake`), by what that node knows.
+CURVE guarantees that only its owner can prove a key, and that a recording cannot be replayed; so neither is simulated.
+Whom a port then admits is decided by the node's own code (`node.handshake`), from what that node knows.
 
-A plan may let keys change: then they stand in the configuration, and a machine knows at first what `weft join` tells it.
+In a plan whose keys may change, they are in the configuration, and a new machine knows only what `weft join` told it.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class Keyring:
         return Binding(curve=(to_z85(self.key_of(uuid)),), name=name, roles=roles)
 
     def trust_of(self, node: NodePlan) -> Trust | None:
-        """Whom a machine knows before it starts for the first time; where keys may change: itself, and who may lead."""
+        """The keys that a machine knows before its first start; where keys may change: its own and the leaders'."""
         if not self.may_change:
             return self.trust
         roots = [each for each in self._plan.nodes if each.level == "root" and each.fleet == node.fleet]

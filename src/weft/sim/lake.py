@@ -79,7 +79,7 @@ class Lake:
         answer(LakeFound(tuple(tips)))
 
     def read_vectors(self, named: Mapping[str, Origin], answer: Callable[[Any], None]) -> None:
-        """Answer with what the segments of each stream hold; a lake that fails does so late, too."""
+        """Answer with what the segments of each stream hold; a lake that fails answers late, too."""
         if self._is_refused():
             self.world.call_at(self._soon(ANSWER_NS), answer, LakeUnread("the lake is not mounted"))
             return
@@ -99,7 +99,7 @@ class Lake:
     def write(
         self, work: WriteSegment, disk: JournalDisk, answer: Callable[[Any], None], is_alive: Callable[[], bool]
     ) -> None:
-        """Publish a segment, in time; nothing happens any more once the process that asked is not alive."""
+        """Publish a segment after a delay; nothing happens once the process that asked has ended."""
         if self._is_refused():
             why = "full" if self._chance.getrandbits(1) else "failed"
             failed = SegmentFailed(work.stream, work.number, why, "the simulated lake says no")

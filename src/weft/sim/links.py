@@ -1,14 +1,14 @@
 """Streams and publications as libzmq really behaves, between a socket that connects and one that is bound (SIM-020).
 
-While connected, messages come in order, once, whole. At a limit the sender's message is dropped (Z3, Z4): a socket takes
-for one peer as many messages at one instant as its high-water mark says, because nothing takes them away while its node
-speaks, and then says no: a ROUTER and a DEALER to their node, a PUB to nobody. At a
-cut TCP may wait for the cable and deliver everything late, or give up: then one contiguous block is lost, what the
-socket still held goes to whoever listens there next (Z5, Z6), and a DEALER that comes back with the same id before
-the ROUTER has noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
+While connected, messages arrive in order, once and whole. At a limit the sender's message is dropped (Z3, Z4): at one
+instant a socket takes as many messages for one peer as its high-water mark says, since nothing drains it while its node
+sends, and then refuses. A ROUTER and a DEALER report the refusal to their node, a PUB does not. During a cut TCP either
+waits for the cable and delivers everything late, or gives up: then one contiguous block is lost, messages still in the
+socket go to whoever listens there next (Z5, Z6), and a DEALER that reconnects with the same id before the ROUTER has
+noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
 
-A publication goes to the subscriptions that have arrived: the first messages of a connection are lost (Z1), those
-beyond the limit of a subscriber that does not read are, too (Z2), and all of a connection that died.
+A publication goes to the subscriptions that have arrived. Lost are the first messages of a connection (Z1), those
+beyond the limit of a subscriber that does not read (Z2), and all of a connection that died.
 """
 
 from collections.abc import Callable, Container
@@ -27,7 +27,7 @@ HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
 NOTICE_NS: Final = 20 * MILLISECOND  # time after which a reset is noticed on an intact cable
 RETRANSMIT_NS: Final = 60 * SECOND  # the longest pause of TCP between two attempts
 SUMMED: Final = frozenset({"up", "updates", "ask", "mesh-call"})
-"""Channels, by the end that connects, whose messages carry checksums: only on these bits flip (FLD-030)."""
+"""Channels, by the end that connects, whose messages carry checksums: bits flip only on these (FLD-030)."""
 
 UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
@@ -42,7 +42,7 @@ def _lost_topics(gone: Connection) -> tuple[bytes, ...]:
 
 
 class Streams:
-    """All ZeroMQ links of a run. `on_change(child, parent)` hears when a hop link begins or ceases to work."""
+    """All ZeroMQ links of a run. `on_change(child, parent)` is called when a hop link begins or ceases to work."""
 
     def __init__(self, world: World, seed: str, on_change: Callable[[str, str], None]) -> None:
         self.world, self.seed = world, seed
@@ -50,9 +50,9 @@ class Streams:
         self._paths: dict[tuple[str, str], Path] = {}
         self._routers: dict[str, Router] = {}
         self._dealers: dict[tuple[str, str, str], Dealer] = {}
-        """By host, channel, and where a host may have several sockets of a channel, endpoint."""
+        """By host and channel; where a host may have several sockets of a channel, also by endpoint."""
         self.admits: Callable[[Host, Router], bool] = lambda *_: True
-        """Whether the door of a socket lets a host in."""
+        """Whether a bound socket accepts a host."""
         self._serial = 0
         self._stalled: list[Connection] = []
         self._noise: dict[str, NoiseSource] = {}
@@ -66,10 +66,10 @@ class Streams:
         """Messages that were altered on the way."""
         self.lost = 0
         self.unheard = 0
-        """Publications that nobody there had subscribed to yet."""
+        """Publications to which nobody there had subscribed yet."""
         self.deaf = 0
         self.late = 0
-        """Messages that waited for a cable, and came."""
+        """Messages that waited for a cable, and arrived."""
 
     # Cables.
 
@@ -77,7 +77,7 @@ class Streams:
         return self._paths[here, there]
 
     def set_path(self, here: str, there: str, path: Path) -> None:
-        """Lay or change the cable in one direction; connections over it stall and go on with it."""
+        """Lay or change the cable in one direction; connections over it stall, and go on when it is back."""
         self._paths[here, there] = path
         for connection in self._between(here, there):
             if not self._is_whole(connection) and not connection.is_stalled:
@@ -89,7 +89,7 @@ class Streams:
                     self._try_later(dealer)
 
     def _reaches(self, dealer: Dealer) -> str:
-        """Who listens at the endpoint, as far as anyone does."""
+        """The socket that listens at the endpoint, if it can be reached."""
         router = self._routers.get(dealer.endpoint)
         return router.host.name if router else ""
 
@@ -114,7 +114,7 @@ class Streams:
         self._changed(connection)
 
     def _thaw(self, here: str, there: str) -> None:
-        """The cable is back: TCP's next try, which it puts off the longer the longer it had to wait, comes through."""
+        """The cable is back: TCP's next attempt succeeds; the longer the cut was, the later that attempt comes."""
         pair = {here, there}
         for connection in self._stalled:
             if {connection.dealer.host.name, connection.router.host.name} == pair and self._is_whole(connection):
@@ -146,7 +146,7 @@ class Streams:
         return router
 
     def _meet_anew(self, dealer: Dealer) -> None:
-        """A new process listens there: what still believes in the one before it is told so by its kernel."""
+        """A new process listens there: its kernel resets connections to the process before."""
         connection = dealer.connection
         if connection is None:
             self._try_later(dealer)
@@ -154,7 +154,7 @@ class Streams:
             self.world.call_at(self.world.at + NOTICE_NS, self._dealer_forgets, connection)
 
     def unbind(self, router: Router, *, is_loud: bool) -> None:
-        """The process has ended. Its children see that soon if it is loud (the kernel says so), else when they send."""
+        """The process has ended. Its children notice soon if it is loud (the kernel says so), else when they send."""
         router.is_closed = True
         for address in [address for address, bound in self._routers.items() if bound is router]:
             del self._routers[address]
@@ -164,7 +164,7 @@ class Streams:
             self._changed(connection)
 
     def forget(self, name: str, keys: Container[str]) -> None:
-        """Close what a host has dialled to the owners of these keys; a publisher stays, and tries again."""
+        """Close what a host has dialled to the owners of these keys; a publisher keeps its socket, and tries again."""
         for key, dealer in [(key, dealer) for key, dealer in self._dealers.items() if key[0] == name]:
             connection = dealer.connection
             if connection is not None and connection.flows[DOWN].proved in keys:
@@ -196,7 +196,7 @@ class Streams:
         return (name, channel, endpoint) in self._dealers
 
     def disconnect(self, name: str, channel: str = "up") -> None:
-        """Close the sockets of a channel. What the kernel already has still arrives; the end is seen behind it."""
+        """Close the sockets of a channel. What the kernel already has still arrives, and then the close."""
         for key in [key for key in self._dealers if key[:2] == (name, channel)]:
             self._close(key)
 
@@ -205,7 +205,7 @@ class Streams:
         self._close((name, channel, endpoint))
 
     def leave(self, name: str, *, is_loud: bool) -> None:
-        """A process has ended, and all that it had connected with it."""
+        """A process has ended: close everything that it had connected."""
         for key in [key for key in self._dealers if key[0] == name]:
             self._close(key, is_loud=is_loud)
 
@@ -269,7 +269,7 @@ class Streams:
         self.world.call_at(self.world.at + RECONNECT_NS, self._attempt, dealer)
 
     def _attempt(self, dealer: Dealer) -> None:
-        """Reach for whoever listens at the endpoint; if nobody can be reached, the cable or a `bind` will say."""
+        """Try to connect; if nobody can be reached, a change of the cable or a `bind` starts the next attempt."""
         router = self._routers.get(dealer.endpoint)
         if dealer.is_closed or dealer.connection or router is None:
             return
@@ -298,7 +298,7 @@ class Streams:
             self.deaf += 1
         else:
             if before is not None:
-                before.is_deaf = True  # what it still brings nobody reads (Z8)
+                before.is_deaf = True  # nobody reads what it still delivers (Z8)
             router.peers[connection.key] = connection
         self._changed(connection)
         if dealer.row.is_published:
@@ -312,7 +312,7 @@ class Streams:
         return b"%d" % self._serial if dealer.row.is_published else dealer.routing_id
 
     def _subscribe(self, connection: Connection) -> None:
-        """The SUB, whichever end it is, says what it wants; its PUB knows when that has come."""
+        """Send the SUB's subscriptions, whichever end it is; its PUB knows them when they arrive."""
         is_dialled = connection.dealer.row.socket == "SUB"
         topics = (*connection.dealer.plug.topics, BEAT) if is_dialled else (b"",)
         self._put(connection, UP if is_dialled else DOWN, [SUBSCRIBED, *topics])
@@ -409,7 +409,7 @@ class Streams:
         elif dealer.is_closed or connection.is_deaf or (is_published and dealer.connection is not connection):
             flow.read(size)
             if is_published:
-                self._router_forgets(connection)  # the kernel there says that nobody wants this
+                self._router_forgets(connection)  # the kernel there rejects it
         else:
             frames = self._as_it_comes(dealer.channel, router.host.name, dealer.host.name, frames)
             dealer.host.hear(dealer.channel, dealer.plug.tag, frames, flow)
@@ -448,7 +448,7 @@ def size_of(frames: list[bytes]) -> int:
 
 
 def altered(frames: list[bytes], noise: Noise) -> list[bytes]:
-    """One bit of one frame is another; or, of one message in eight, the last frame but one has the last one's bytes, too."""
+    """Flip a bit of one frame; or, in one message of eight, append the last frame to the one before it."""
     if len(frames) > 1 and noise.damage % 8 == 0:
         return [*frames[:-2], frames[-2] + frames[-1]]
     places = [number for number, frame in enumerate(frames) if frame]

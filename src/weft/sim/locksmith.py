@@ -1,8 +1,9 @@
-"""Somebody who gives the commands of keys, at whoever leads: `weft key rotate`, `weft key revoke`, `weft join`.
+"""Somebody who gives the commands for keys to the leader: `weft key rotate`, `weft key revoke`, `weft join`.
 
-What is not obeyed is said again. When the faults are over he looks after what a root that was replaced took with it: whose
-key is not known to the root of today joins again, and who was revoked and is listed is revoked again, as docs/security.md
-says. At rest he writes down whose key is whose, as each node knows it, and tries every former key at every door.
+A command that was not obeyed is repeated. After the faults the locksmith restores what a replaced root took with it: a
+node whose key the present root does not know joins again, and a revoked one that is listed is revoked again, as
+docs/security.md says. At rest it records who owns which key, as each node knows it, and tries every former key at every
+port.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from weft.sim.machine import Machine
 
 LOCKSMITH: Final = 1 << 20
-"""The first of his tickets."""
+"""Its first ticket."""
 ROUND_NS: Final = 2 * SECOND  # between two attempts
 CARE_NS: Final = 10 * SECOND  # after the heal: by then a fleet has one root again
 FORMER: Final = "former"
@@ -37,7 +38,7 @@ INVITE, ROTATE, REVOKE, LET_IN = "invite", "rotate", "revoke", "let in"
 
 
 class Task(msgspec.Struct, eq=False):
-    """What he wants of whoever leads the fleet of a machine."""
+    """What is wanted from the leader of a machine's fleet."""
 
     kind: str
     machine: Any
@@ -45,13 +46,13 @@ class Task(msgspec.Struct, eq=False):
 
 
 class Locksmith:
-    """Silent where keys do not change."""
+    """Does nothing if keys do not change."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = fabric.plan.keys_change
         self.revoked: dict[bytes, str] = {}
-        """Who is not to come in again, by UUID."""
+        """Nodes that must not come in again, by UUID."""
         self._tasks: list[Task] = []
         self._asked: dict[int, Task] = {}
         self._ticket = LOCKSMITH
@@ -61,23 +62,23 @@ class Locksmith:
     # Commands
 
     def begin(self) -> None:
-        """As soon as somebody leads, all machines of the plan are invited ones."""
+        """As soon as somebody leads, invite all machines of the plan."""
         if self.is_wanted:
             first = {fleet.name: self.fabric.fleet_of(fleet.name)[0] for fleet in self.fabric.plan.fleets}
             for machine in first.values():
                 self._want(INVITE, machine)
 
     def rotate(self, machine: "Machine") -> None:
-        """The machine shall have another key."""
+        """Order another key for the machine."""
         self._want(ROTATE, machine)
 
     def steal(self, machine: "Machine") -> None:
-        """Somebody has the machine: its keys shall be nobody's. It runs on."""
+        """The machine is stolen: revoke its keys. It runs on."""
         machine.keys.is_stolen = True
         self._want(REVOKE, machine)
 
     def replace(self, machine: "Machine") -> None:
-        """The machine gets an empty disk: its former keys shall be nobody's, and it joins by another invitation."""
+        """The machine gets an empty disk: revoke its former keys, and let it join by another invitation."""
         former, machine.keys.is_out = machine.node_id, True
         machine.crash("lost", is_loud=True)
         self._tasks.append(Task(REVOKE, machine, former))
@@ -90,7 +91,7 @@ class Locksmith:
             self._go_round(None)
 
     def _go_round(self, _: None) -> None:
-        """Say everything again that was not obeyed: of each machine one thing after the other."""
+        """Repeat every command that was not obeyed, one at a time for each machine."""
         world, first = self.fabric.world, dict[str, Task]()
         self._care()
         for task in self._tasks:
@@ -106,7 +107,7 @@ class Locksmith:
             world.call_at(world.at + ROUND_NS, self._go_round)
 
     def _leader(self, fleet: str) -> "Machine | None":
-        """Whoever leads; while two believe that they do, one of them."""
+        """The leader; while two believe that they lead, one of them."""
         return next((each for each in self.fabric.fleet_of(fleet) if each.node is not None and _leads(each)), None)
 
     def _invite(self, leader: "Machine", task: Task, ticket: int) -> None:
@@ -116,7 +117,7 @@ class Locksmith:
         leader.obey("configuration", WriteKeys(ticket, writes, who="somebody", ack="local"))
 
     def _invited(self, machine: "Machine", root: "Machine") -> Binding:
-        """What an invitation writes for a machine: the key that it has made, from now on for its time."""
+        """The binding that an invitation writes for a machine: its present key, valid from now on."""
         keys, now = machine.keys, root.clocks.now(self.fabric.world.at)
         bound = self.fabric.keyring.invited(machine.plan, keys.lives)
         return msgspec.structs.replace(bound, curve=(keys.curve,), until=until_of(now))
@@ -134,7 +135,7 @@ class Locksmith:
     # Answers
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be carried out; it may be an answer to him."""
+        """An effect is about to be carried out; it may be an answer to a command."""
         if type(effect) is not Reply or effect.ticket not in self._asked:
             return
         task, answer = self._asked.pop(effect.ticket), effect.answer
@@ -146,7 +147,7 @@ class Locksmith:
             self._obeyed(task, "a key revoked")
             if task.kind == REVOKE:
                 self.revoked[task.uuid] = task.machine.name
-        elif getattr(answer, "code", "") == "own-key":  # who leads is not thrown out
+        elif getattr(answer, "code", "") == "own-key":  # the leader cannot be revoked
             self._tasks.remove(task)
             task.machine.keys.is_stolen = False
         elif isinstance(answer, Written) and answer.number:
@@ -159,7 +160,7 @@ class Locksmith:
         self.recorder.meet(situation)
 
     def _welcome(self, root: "Machine", machine: "Machine") -> None:
-        """The machine is told whom to know, and starts with that."""
+        """Tell the machine which keys to know; it starts with that."""
         bindings: Any = root.running.cores["enrolment"]
         keys, own = machine.keys, {machine.node_id.hex(): self._invited(machine, root)}
         assert keys.known is not None, "a fabric with keys"
@@ -174,7 +175,7 @@ class Locksmith:
     # When the faults are over
 
     def heal(self) -> None:
-        """From some time after the heal on he looks whether somebody is locked out, or in again."""
+        """Some time after the heal, look for machines that are locked out, or listed although they were revoked."""
         if self.is_wanted:
             self._care_at = self.fabric.world.at + CARE_NS
             if not self._goes_round:
@@ -201,7 +202,7 @@ class Locksmith:
     # Facts
 
     def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
-        """Keys are in no record of their own."""
+        """Nothing to record: keys are in no record of their own."""
 
     def went_back(self, machine: "Machine") -> None:
         """The key went with the disk: `keyfile` has noted it."""
@@ -216,7 +217,7 @@ class Locksmith:
         return "a command of keys" if self._tasks and _leads(machine) else ""
 
     def rest(self, machine: "Machine") -> None:
-        """Whose key is whose, as this node and the root know it; and what becomes of every former key at its doors."""
+        """Record whose key is whose, as this node and the root know it, and what its ports answer to former keys."""
         self._care_at = None
         if not self.is_wanted or machine.node is None or machine.waits():
             return
@@ -257,7 +258,7 @@ def _known(machine: "Machine") -> dict[bytes, Any]:
 
 
 def _former(machine: "Machine", *, is_revoked: bool) -> list[str]:
-    """The keys of a machine that are nobody's any more."""
+    """The keys of a machine that are not valid any more."""
     keys = machine.keys
     stolen = [keys.curve, keys.following] if is_revoked and keys.is_stolen else []
     return [key for key in (*keys.former, *stolen) if key]

@@ -1,8 +1,8 @@
 """A simulated machine: two clocks, a disk, sockets, and on it one process that runs a node as the shell does.
 
-A turn is the shell's turn: hear what has come in, wake what is due, take the effects, part them at the wall, write
-and sync, and only then say what stands behind it (JRN-001). While the disk syncs the process does nothing else, so
-what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
+A turn is the shell's turn: receive what has come in, wake what is due, take the effects, part them at the wall, write
+and sync, and only then carry out what stands behind it (JRN-001). During a sync the process does nothing else, so all
+that comes in meanwhile is handled in one turn afterwards. A crash may end the process at any point.
 """
 
 from collections.abc import Callable, Iterator
@@ -141,11 +141,11 @@ class Machine:
         self.fabric.recorder.gone(self)
 
     def claim_of(self, record: Record) -> Claim | None:
-        """What a record in its journal says of itself."""
+        """What a record of this journal is to the checkers: see `checks.history`."""
         return self.fabric.recorder.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
-        """A process begins on what the disk holds, with a new era; not if it is dead for good, or nobody let it in."""
+        """Start a process on what the disk holds, with a new era; not if the machine is dead for good or not let in."""
         if self.is_gone or self.keys.is_out:
             return
         fabric, at = self.fabric, self.world.at
@@ -172,7 +172,7 @@ class Machine:
         self._act(now)
 
     def crash(self, disk: str, *, is_loud: bool) -> None:
-        """The process ends here and now; what of its last batch is on the disk, the kind of crash decides."""
+        """The process ends now; `disk`, the kind of crash, decides how much of its last batch is on the disk."""
         if self.node is None:
             return
         if self.disk.unsynced_bytes() and disk == "torn":
@@ -252,7 +252,7 @@ class Machine:
             self.fabric.recorder.paused(self, is_paused=stands_still)
 
     def later(self, delay_ns: int, do: Callable[[], None]) -> None:
-        """Do it if this process still runs by then."""
+        """Call `do` after the delay, if this process still runs."""
         self.world.call_at(self.world.at + delay_ns, self._if_alive, (self.starts, do))
 
     def _if_alive(self, what: tuple[int, Callable[[], None]]) -> None:
@@ -271,7 +271,7 @@ class Machine:
             self._turn()
 
     def obey(self, core: str, order: Any) -> None:
-        """An order of the outside world, at the next turn."""
+        """Give an order from outside to a core, at the next turn."""
         self._orders.append((core, order))
         if not self.is_busy and not self.is_paused:
             self._turn()
@@ -392,7 +392,7 @@ class Machine:
         self._buffered += turn.records
 
     def _flush(self) -> None:
-        """The span of a late Persist is over: its records are written, if no wall has taken them along."""
+        """The delay of a late Persist is over: write its records, unless a wall has taken them along."""
         if self._buffered and self.is_busy:
             self.later(MILLISECOND, self._flush)
         elif self._buffered:
@@ -420,7 +420,7 @@ class Machine:
             self.crash(disk, is_loud=is_loud)
 
     def _synced(self) -> None:
-        """The batch is durable; a process that stands still learns of it later."""
+        """The batch is durable; a paused process learns of it later."""
         if self.fabric.fleetbook is not None:
             self.fabric.fleetbook.durable(self, self.disk.unsynced_bytes())
         self.fabric.durable(self, self.disk.durable_upto + 1)
@@ -433,7 +433,7 @@ class Machine:
             self.fabric.recorder.meet("a sync that ended while the process stood still")
 
     def _go_on(self) -> None:
-        """Carry out what stands behind the wall, then read what has arrived meanwhile."""
+        """Carry out what stands behind the wall, then receive what has come in meanwhile."""
         self.is_busy = self._is_synced = False
         turn, self._waiting = self._waiting, None
         if turn is not None:
@@ -444,7 +444,7 @@ class Machine:
             self._turn()
 
     def _keep_house(self) -> None:
-        """Forget records that all have released; write a snapshot when enough has come; check the room once a second."""
+        """Forget what all readers have released; write a snapshot when one is due; check the space once a second."""
         node, disk = self.node, self.disk
         if node is None:
             return
@@ -474,18 +474,18 @@ class Machine:
             self.obey("carrier", DropOldest(upto, spans))
 
     def tell(self, event: Any) -> None:
-        """An event of the shell; a busy process misses it."""
+        """Tell the node an event of the shell; a busy process misses it."""
         if self.node is not None and not self.is_busy and not self.is_paused:
             self.node.tell(event, self.clocks.now(self.world.at))
             self._turn()
 
     def waits(self) -> str:
-        """What this machine still waits for; empty: it is at rest."""
+        """What this machine still waits for; empty if it is at rest."""
         if self.node is None:
             return "its start"
         if self.is_busy or self._buffered:
             return "its disk"
-        # A root's carrier releases records in large steps: nobody waits for it, only the lake counts there.
+        # A root's carrier releases records in large steps: there only the lake counts.
         done = self.node.released.get("drain" if "drain" in self.node.cores else "carrier", 0)
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         if behind:
@@ -494,7 +494,7 @@ class Machine:
         return next(waits, "") or self.programs.waits()
 
     def memories(self) -> tuple[str, str]:
-        """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""
+        """Digests of what the cores would condense now, and of what those of a start from this disk would (JRN-042)."""
         assert self.node is not None, "asked of a running node"
         entries = self.disk.recover()
         twin = self._build(self.era + 1, entries)
@@ -502,7 +502,7 @@ class Machine:
         return tuple(memory_digest(node) for node in (self.node, twin))  # type: ignore[return-value]  # two of them
 
     def _build(self, era: int, entries: list[Entry]) -> Node:
-        """A node as this machine's settings, and what its journal says that it has become, describe it."""
+        """Build a node from this machine's settings, and from what its journal says about its role."""
         fabric = self.fabric
         self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries), self.keys.known)
         seed = f"{fabric.plan.seed}/{self.name}/{self.starts}"
@@ -542,7 +542,7 @@ class Machine:
         if starts != self.starts or at != self._timer_at:
             return
         self._timer_at = None
-        self._turn()  # or, if the process is busy or paused, whoever ends that arms anew
+        self._turn()  # a busy or paused process sets it again afterwards
 
     def _speak(self, effects: list[NodeEffect]) -> None:
         for effect in effects:
@@ -569,7 +569,7 @@ class Machine:
         WORK[type(effect.work)](self, effect.work)
 
     def _heard_elsewhere(self, effect: Tell | Reply) -> None:
-        """Events go to the history; the configuration's keys are in force from here on."""
+        """Record events in the history; keys that the configuration changes are in force from here on."""
         if type(effect) is Tell and type(effect.event) is PairsChanged:
             self.keys.swap()
 

@@ -1,7 +1,7 @@
 """Records facts about messages of programs: what is durable where, what is acknowledged, the state of the chains.
 
-What a journal holds is read off the batches that become durable, what is acknowledged off the bytes that travel. Only
-at rest, and now and then before, the chains core is asked, since then the question is what it counts.
+Contents of a journal are read from the batches that become durable, acknowledgements from the bytes that travel. The
+chains core is asked only at rest, and now and then before, for what it counts itself.
 """
 
 from collections.abc import Callable, Iterable
@@ -71,7 +71,7 @@ class Mailbook:
             origin = self.fabric.origin_name(met.origin, met.era)
             self.recorder.note(machine.name, machine.era, "durable", "met", [origin, met.numbers])
 
-    # Said
+    # Sent
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be carried out."""
@@ -86,7 +86,7 @@ class Mailbook:
                 note(self, machine, effect.event)
 
     def handed(self, machine: "Machine", peer: bytes, frames: list[bytes]) -> None:
-        """A program has been handed what its node says; where its link stands, and who else may rewrite there."""
+        """A node hands something to a program: record the place of its link, and who else may rewrite there."""
         if not self.is_wanted or b"\xa3rec" not in frames[0][:12]:
             return
         said = clients.decode_answered(frames)
@@ -131,7 +131,7 @@ class Mailbook:
     # At rest, and now and then
 
     def look(self, machine: "Machine") -> None:
-        """What is under way, as the chains count it, and as their links hold it (CHN-082)."""
+        """Record the messages under way, as the chains count them and as their links hold them (CHN-082)."""
         core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
         if core is not None:
             self.recorder.note(machine.name, machine.era, "info", "idle", _idle(core))
@@ -156,7 +156,7 @@ class Mailbook:
         self._last_lsn.pop(machine.name, None)
 
     def waits(self, machine: "Machine") -> str:
-        """What a machine waits for; empty: nothing."""
+        """What a machine waits for; empty if nothing."""
         node = machine.node
         core: Any = node.cores.get("chains") if node is not None and self.is_wanted else None
         if node is None or core is None:
@@ -181,7 +181,7 @@ def _rewrites(link: Any) -> bool:
 
 
 def _is_asked(link: HolderLink) -> bool:
-    """Whether every message has to be offered there: nobody's own is left out, and it never was too slow to be asked."""
+    """Whether a link has to be offered every message: it takes its own, too, and was never skipped as too slow."""
     return not link.noself and not link.counters.timed_out
 
 

@@ -69,7 +69,7 @@ def mail_era_kept_over_a_restart(right: Any) -> Any:
 
 @canary(Identities, "meet", caught_by="mail_wall", within=20, scenario="mail")
 def identities_without_their_era(right: Any) -> Any:
-    """The first messages of a node that starts again count as duplicates of its former era: they are acknowledged and lost."""
+    """The first messages of a node that restarts count as duplicates of its former era, and are lost."""
 
     def meet(self: Identities, origin: bytes, era: int, sequence: int) -> Meeting:
         highs = self.__dict__.setdefault("highs", {})
@@ -83,7 +83,7 @@ def identities_without_their_era(right: Any) -> Any:
 
 @canary(Identities, "meet", caught_by="mail_once", within=20, scenario="mail")
 def identities_forgotten(right: Any) -> Any:
-    """A message that comes again by another stream is a new one."""
+    """A message that arrives again by another stream counts as new."""
 
     def meet(self: Identities, origin: bytes, era: int, sequence: int) -> Meeting:
         right(self, origin, era, sequence)
@@ -94,7 +94,7 @@ def identities_forgotten(right: Any) -> Any:
 
 @canary(machine_module, "build_node", caught_by="mail_complete", within=40, scenario="mail")
 def produced_in_a_second_record(right: Any) -> Any:
-    """That a message has arrived is written at once, and what `forward` made of it half a second later."""
+    """The arrival of a message is written at once, but what `forward` made of it half a second later."""
 
     def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
         made: Node = right(settings, node, era, seed, **more)
@@ -145,7 +145,7 @@ def newest_first_into_the_outbox(right: Any) -> Any:
 
 @canary(Holding, "_release", caught_by="mail_complete", within=40, scenario="chains")
 def released_message_vanishes_with_the_last_link(right: Any) -> Any:
-    """What a dead client held was last in its chain: there is no next link, and so it is gone."""
+    """A message that a dead client held at the last link of its chain is lost, as there is no next link."""
 
     def release(self: Holding, link: HolderLink, held: Any, why: str, now: Now) -> None:
         if why == "client-lost" and link.policy == "open" and not held.is_copy:
@@ -185,7 +185,7 @@ def next_link_by_its_old_number(right: Any) -> Any:
 
 @canary(Engine, "_answer", caught_by="mail_once", within=40, scenario="chains")
 def answer_not_checked_against_the_holder(right: Any) -> Any:
-    """Whoever names a message that somebody holds may say what becomes of it."""
+    """Whoever names a message that another program holds may decide what becomes of it."""
 
     def answer(self: Engine, session: Session, about: Any, said: Any, now: Now) -> None:
         how, _, number = about
@@ -200,13 +200,13 @@ def answer_not_checked_against_the_holder(right: Any) -> Any:
 
 @canary(Inbox, "restore", caught_by="mail_complete", within=40, scenario="chains")
 def inbox_forgotten_over_a_restart(right: Any) -> Any:
-    """What waited at a link when the node ended is not looked for."""
+    """Messages that waited at a link when the node ended are not restored."""
     return lambda self, record: None
 
 
 @canary(RelayLink, "take", caught_by="mail_once", within=40, scenario="chains")
 def handed_over_again_after_a_restart(right: Any) -> Any:
-    """What waits behind the journal's link when a root ends is journaled again when it starts."""
+    """Messages that wait for the journal's link when a root ends are journaled again when it starts."""
 
     def take(self: RelayLink, parcel: Any, now: Now) -> Any:
         parcel.is_handed = False
@@ -223,7 +223,7 @@ def offered_again_unsaid(right: Any) -> Any:
 
 @canary(Readers, "_send_away", caught_by="readers_served", within=40, scenario="readers")
 def reader_that_is_away_has_no_turn(right: Any) -> Any:
-    """What arrives while a reader, or its node, is away passes a chain in which nobody stands for it."""
+    """Messages that arrive while a reader, or its node, is away pass the chain without that reader."""
     return lambda self, reader, key, now: None
 
 
@@ -240,13 +240,13 @@ def readers_forgotten_over_a_restart(right: Any) -> Any:
 
 @canary(Context, "give_up", caught_by="readers_served", within=200, scenario="readers")
 def given_up_without_a_word(right: Any) -> Any:
-    """What waited for a reader that has stayed away for too long ends, and no event names it."""
+    """Messages that waited for a reader which stayed away too long are dropped, and no event names them."""
     return lambda self, reader, why, parcel: None
 
 
 @canary(Holding, "_settle", caught_by="conserved", within=40, scenario="readers")
 def copies_end_uncounted(right: Any) -> Any:
-    """A reader's copy that ends in another way than by being confirmed is counted nowhere."""
+    """A reader's copy that ends other than by confirmation is not counted."""
 
     def settle(self: Holding, parcel: Any, why: str) -> None:
         if why == "delivered":
@@ -262,7 +262,7 @@ def copies_end_uncounted(right: Any) -> Any:
 
 @canary(machine_module, "build_node", caught_by="one_status", within=5, scenario="mail")
 def status_again_at_hack(right: Any) -> Any:
-    """A sender hears `spooled` once when its message is kept, and again when the parent has it."""
+    """A sender gets `spooled` twice: when its message is kept, and when the parent has it."""
 
     def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
         made: Node = right(settings, node, era, seed, **more)
@@ -290,11 +290,11 @@ def _say_again(node: Node) -> None:
 
 @canary(Sessions, "_lose", caught_by="mail_once", within=40, scenario="mail")
 def tags_forgotten_at_reconnect(right: Any) -> Any:
-    """With a session its tags are forgotten: what is said again in the next is sent again."""
+    """The tags of a session end with it: a send that is repeated in the next one is sent twice."""
 
     def lose(self: Sessions, session: Session, why: str, now: Now, *, bye: bool = False) -> None:
         right(self, session, why, now, bye=bye)
-        tags: Any = self._engine.sending._tags  # type: ignore[attr-defined]  # of the engine that there is
+        tags: Any = self._engine.sending._tags  # type: ignore[attr-defined]  # an attribute of the real engine
         tags._known.pop(session.id, None)
 
     return lose

@@ -29,5 +29,5 @@ class Meters:
         return labels, (at_ms // 10 + self._phase * (part + 1)) % 1_000_003, at_ms // 10
 
     def fail(self, metric: str, wall_ns: int) -> Reading:
-        """The source answers with an error this time."""
+        """Report an error of the source instead."""
         return Reading(metric, wall_ns // MILLISECOND, (), Verdict.FAILED, "simulated: no answer from the source")

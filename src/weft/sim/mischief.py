@@ -1,6 +1,6 @@
-"""Draws rare faults, each in its own scenarios: wrong hints, second machines, damaged journals, edited files.
+"""Draws rare faults, each in scenarios of its own: false hints, second machines, damaged journals, edited files.
 
-Besides, each of these fabrics has the faults that its seed draws for every other one.
+Each of these fabrics also has the faults that its seed draws for every other one.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,8 @@ MISCHIEFS: Final = {STRANGERS: "lie", TWINS: "twin", DAMAGES: "harm", EDITS: "ne
 EVERYDAY: Final = "fabric"
 EVERYDAY_SHARE: Final = 0.1  # of its runs have one of them, too
 SKIPS: Final = {TWINS: ("order", "timely")}
-"""Of two machines with one identity the later start may be heard first, and each takes the other's place at the parent."""
+"""Rules that are not checked. Of two machines with one identity the later start may be heard first, and each displaces
+the other at the parent."""
 SMALL_SEGMENTS: Final = (4, 16)
 
 Drawn = tuple[tuple[NodePlan, ...], list[Action]]
@@ -38,12 +39,12 @@ def mischief_of(seed: str, scenario: str) -> str:
 
 
 def with_mischief(nodes: tuple[NodePlan, ...], seed: str, scenario: str, safety_ns: int) -> Drawn:
-    """The nodes, changed as the mischief needs it, and what is done to them."""
+    """The nodes, changed as the rare fault needs them, and the actions."""
     return DRAWS[scenario](nodes, Chance(f"{seed}/mischief/{scenario}"), safety_ns)
 
 
 def _strangers(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
-    """Children that find their parent by its name hear again and again that it is elsewhere, and that others have their name."""
+    """Children that find their parent by name are told that it has moved, and that others have their name."""
     found = tuple(msgspec.structs.replace(node, by_beacon=bool(node.parent)) for node in nodes)
     kinds = ("your parent is elsewhere", "an older node has your name")
     made = [
@@ -55,7 +56,7 @@ def _strangers(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> D
 
 
 def _twins(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
-    """A second machine that says it is a sensor: with a copy of its disk, or with nothing but its file."""
+    """A second machine claims to be a sensor: with a copy of its disk, or with only its file."""
     node = chance.choice([node for node in nodes if node.level == "sensor"])
     twin = msgspec.structs.replace(node, name=f"{node.name}-twin", twin_of=node.name, start_at=0)
     at = chance.randrange(5 * SECOND, safety_ns)
@@ -67,7 +68,7 @@ def _twins(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn
 
 
 def _damages(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
-    """A sensor ends, its journal is harmed, and it starts again."""
+    """A sensor ends, its journal is damaged, and it starts again."""
     small = tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
     sensors, made = [node.name for node in nodes if node.level == "sensor"], []
     for _ in range(chance.randint(1, 4)):
@@ -81,7 +82,7 @@ def _damages(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Dra
 
 
 def _edits(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
-    """Files are changed, several in any order, and their nodes are started anew: in order, or after a crash."""
+    """Files are changed, several in any order, and their nodes are restarted: in order, or after a crash."""
     made = []
     for _ in range(chance.randint(2, 6)):
         name, at = chance.choice(nodes).name, chance.randrange(SECOND, safety_ns)
@@ -95,7 +96,7 @@ def _edits(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn
 
 
 def _restarts(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
-    """A node is killed, and again in the first write of its start, several times: it dies while it recovers (JRN-025)."""
+    """A node is killed, and then several times in the first write of its start: it dies while it recovers (JRN-025)."""
     made = []
     for _ in range(chance.randint(1, 4)):
         name, at = chance.choice(nodes).name, chance.randrange(SECOND, safety_ns)

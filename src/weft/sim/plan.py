@@ -19,7 +19,7 @@ BASE_PORT: Final = 27_500
 CATALOG_PORT: Final = 5_246  # of every broker; its events are on the next one
 BRIDGE_PORT: Final = CATALOG_PORT + 3
 RELAY_PORT: Final = CATALOG_PORT + 4
-"""Of a broker's first door for calls that go over a bridge; the others follow."""
+"""Port of a broker's first relay for calls over a bridge; the others follow."""
 DOCUMENT_PORT: Final = 50_000  # of a node's first session; the others follow
 CLONE_PREFIX: Final = "/clone/"
 """What clients of the Clone pattern may write."""
@@ -64,7 +64,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     direction: str
     type: str
     at: int = 0
-    """Its place; 0: after all, -1: before all."""
+    """Its position in the chain; 0: after all others, -1: before all."""
     access: str = "ro"
     """`ro`, `rw`, or `confirm`."""
     fail: str = ""
@@ -83,7 +83,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "PARENTSOF"
     rate_ns: int = SECOND
     burst: int = 1
-    """Most messages of one multipart."""
+    """Messages in one multipart at most."""
     keep: str = "disk"
     want: str = "spool"
 
@@ -95,11 +95,11 @@ class ProgramPlan(msgspec.Struct, frozen=True, kw_only=True):
     loads: tuple[Load, ...] = ()
     stands: tuple[Stand, ...] = ()
     marks: bool = False
-    """Whether it writes its name behind what it hands back."""
+    """Whether it appends its name to what it hands back."""
     habits: tuple[tuple[str, int], ...] = ()
     """What else it does with a message while there are faults, and the share of messages."""
     queue: int = 1_000
-    """Multiparts that wait for it at most."""
+    """Multiparts that may wait for it."""
 
 
 class MailType(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,18 +163,18 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     level: str
-    """As its file says it; `auto`: where the root puts it."""
+    """As its file says it; `auto`: the root decides."""
     parent: str = ""
     fleet: str = ""
-    """Of the plan's fleets; empty: a fabric whose files name all parents."""
+    """The name of one of the plan's fleets; empty: the files of nodes name their parents."""
     join: tuple[str, ...] = ()
-    """Nodes at which it calls in."""
+    """Nodes that it calls to join its fleet."""
     runs: tuple[str, ...] | None = None
     """Its cores; None: what its level needs."""
     by_beacon: bool = False
     """Whether the parent is found by its name, not by its address."""
     twin_of: str = ""
-    """A second machine whose file says that it is that node; it runs only while an action lets it."""
+    """A second machine whose file claims to be that node; it runs only while an action lets it."""
     start_at: int = 0
     drift_ppm: int = 0
     offset_ns: int = 0
@@ -188,7 +188,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     late_ns: int = 5 * MILLISECOND
     """How late a wake-up comes at most, on a machine that is not suspended (SIM-003)."""
     queue_messages: int = 0
-    """How many updates wait for it at its parent at most; 0: as many as its sockets take."""
+    """How many updates may wait for it at its parent; 0: as many as the sockets take."""
     hangs: int = 0
     """Share of readings that come late or fail."""
     hands_over: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dead_ms: int = 5_000
     beacons: bool = False
     closed: bool = False
-    """Whether its nodes have keys, and hear nobody else."""
+    """Whether its nodes have keys, and accept only each other."""
     keys_change: bool = False
     """Whether keys stand in the configuration and may change; else all nodes know all keys from the beginning."""
     lake_rows: int = 100_000

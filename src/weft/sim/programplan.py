@@ -108,7 +108,7 @@ def _reader(chance: Chance) -> ProgramPlan:
 
 
 def _editor(chance: Chance, direction: str) -> ProgramPlan:
-    """It hands back, and lets pass what it does not."""
+    """A program that rewrites: it hands messages back, and its link lets pass what it does not answer."""
     stands = [_stand(chance, direction, WORK, "open") for _ in range(chance.randint(1, 2))]
     habits = _habits(chance, (*MISDEEDS, "fail"))
     return ProgramPlan(name=f"edit-{direction}", stands=tuple(stands), marks=chance.random() < 0.7, habits=habits)
@@ -135,7 +135,7 @@ def _stand(chance: Chance, direction: str, kind: str, fail: str) -> Stand:
 
 
 def _witness(chance: Chance) -> ProgramPlan:
-    """It confirms what it has read."""
+    """A reader that confirms what it has read."""
     stand = Stand(
         direction="in",
         type=chance.choice((WORK, RISK)),
@@ -149,7 +149,7 @@ def _witness(chance: Chance) -> ProgramPlan:
 
 
 def _habits(chance: Chance, known: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Some bad habits, each rather rare."""
+    """A few bad habits, each rather rare."""
     chosen = [habit for habit in known if chance.random() < 0.4]
     return tuple((habit, SHARE // chance.choice((20, 50, 200))) for habit in chosen)
 
@@ -158,7 +158,7 @@ CASTS: Final = {"mail": _small, "chains": _cast, "readers": _audience}
 
 
 def befall(nodes: tuple[NodePlan, ...], seed: str, menu: tuple[str, ...], safety_ns: int) -> list[Action]:
-    """What happens to programs."""
+    """Draw the faults of programs."""
     made: list[Action] = []
     owners = [node for node in nodes if node.programs]
     for fault, (begin, end) in {

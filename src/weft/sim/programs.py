@@ -1,8 +1,8 @@
-"""Simulated programs on a machine: clients of its node's chains, as good and as bad as programs are.
+"""Simulated programs on a machine: clients of its node's chains, some of them badly behaved.
 
-They speak what `wire.clients` says to the node's process on their own machine. No cable is between them, so nothing is
-lost on the way; but a process that has ended hears nothing, one that stands still answers nothing, and with the power
-all of them go. A program that hears nothing for too long comes back through a fresh socket: with the same client id,
+They speak the messages of `wire.clients` with the node on their own machine. There is no cable between them, so nothing
+is lost on the way; but a process that has ended receives nothing, a paused one answers nothing, and a power failure
+ends all of them. A program that hears nothing for too long reconnects through a fresh socket: with the same client id,
 the same registrations, and the same tags for what has no status yet (CLI-022, CHN-042). One that has died comes back as
 another client.
 """
@@ -34,14 +34,14 @@ OPEN_MAX: Final = 200  # sends without a status that one program keeps
 BATCH: Final = 32
 BANDS: Final = {0: "after-all", -1: "before-all"}
 FORGED: Final = b"!"
-"""Behind every payload that no node may ever take: an answer for what its program does not hold."""
+"""Appended to payloads that no node may ever take: an answer for a message that its program does not hold."""
 FAR: Final = 1_000_000
 NOTICE_NS: Final = 10 * MILLISECOND
 PROCESS_MIN, PROCESS_MAX = 1_000, 4_000_000
 
 
 class Asked(NamedTuple):
-    """A message that a program has been handed, and is to answer."""
+    """A message that a program was handed and has to answer."""
 
     stand: Stand
     item: clients.RecItem
@@ -57,13 +57,13 @@ class Program:
         self.chance = Chance(f"{machine.fabric.plan.seed}/program/{self.name}")
         self.is_alive = self.is_hung = self.is_standing = False
         self.has_ended = False
-        """It was ended by itself: the power does not bring it back."""
+        """It was ended on purpose, and is not started when the power is back."""
         self.id = self.peer = b""
         self.process = 0
         self.open: dict[int, tuple[clients.SendItem, bytes]] = {}
         """Sends without a status."""
         self.asked: dict[tuple[int, int], Asked] = {}
-        """What it has been handed in this session and has not answered, by registration and id."""
+        """Messages that it was handed in this session and has not answered, by registration and id."""
         self._life = self._number = self._tag = 0
         self._has_credit = True
         self._heard_at = self._said_at = self._knocked_at = 0
@@ -86,7 +86,7 @@ class Program:
         self._knock()
 
     def end(self) -> None:
-        """It dies; nobody says goodbye. The kernel may say so to the node, once all that it said is heard (CLI-005)."""
+        """It dies without a goodbye. The kernel may tell the node, after everything that it sent (CLI-005)."""
         if self.is_alive and self.chance.getrandbits(1):
             self.world.call_at(self.world.at + NOTICE_NS, self._tell_end, (self.machine.starts, self.process))
         self.is_alive = False
@@ -109,20 +109,20 @@ class Program:
         self.is_hung = True
 
     def go_on(self) -> None:
-        """It is resumed, and reads what has come meanwhile."""
+        """It is resumed, and reads what has arrived meanwhile."""
         if self.is_hung:
             self.is_hung = False
             self._read()
 
     def calm(self) -> None:
-        """The faults are over: it comes back once more, and from now on is as good as a program can be."""
+        """The faults are over: it reconnects once more, and behaves well from now on."""
         self.go_on()
         if self.is_alive:
             self._knock()
         self.begin()
 
     def waits(self) -> str:
-        """For what it waits."""
+        """What it waits for."""
         if self.open or self.asked:
             return f"{self.name}: {len(self.open)} statuses to come, {len(self.asked)} answers to give"
         return ""
@@ -155,7 +155,7 @@ class Program:
             self._say(clients.Beat())
 
     def _knock(self) -> None:
-        """Hello, through a fresh socket."""
+        """Send a hello through a fresh socket."""
         self._fall()
         self.peer = routing_id(self.chance)
         self.machine.programs.kinds[self.peer] = f"localhost:0:0:{self.process}"
@@ -184,10 +184,10 @@ class Program:
         if self.machine.node is not None and starts == self.machine.starts:
             self.machine.hear(CHANNEL, peer, frames, None)
 
-    # What the node says
+    # What the node sends
 
     def take(self, frames: list[bytes]) -> bool:
-        """The node says something; False: its queue for this program is full."""
+        """Take a message of the node; False if its queue for this program is full."""
         if self._in_flight >= self.plan.queue:
             self.machine.fabric.recorder.meet("a program that does not read")
             return False
@@ -217,7 +217,7 @@ class Program:
         self._resend()
 
     def _stands(self, done: clients.Done) -> None:
-        """It is registered; of a reader that confirms its node has it on disk."""
+        """It is registered; for a reader that confirms, the node has that on disk."""
         stand = self.plan.stands[done.reg - 1]
         if stand.access == "confirm":
             self._note("ok", "standing", [self.plan.name, stand.type])
@@ -311,7 +311,7 @@ class Program:
             self._say(message)
 
     def _right(self, reg: int, asked: Asked) -> clients.Asked:
-        """The answer of a good program."""
+        """The answer of a program that behaves well."""
         if asked.stand.access == "confirm":
             mid = asked.item.mid
             self._note("ok", "confirmed", [self.plan.name, self.machine.fabric.origin_name(mid[0], mid[1]), mid[2]])
@@ -337,7 +337,7 @@ class Program:
         yield self._right(reg, asked)
 
     def _not_mine(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        """An answer for what another program of this machine holds, on a chain where this one does not stand."""
+        """Answer for a message that another program of this machine holds, on a chain where this one has no link."""
         for other in self.machine.programs:
             for theirs in list(other.asked.values()):
                 if theirs.stand.direction != asked.stand.direction:
@@ -446,13 +446,13 @@ class Programs:
         return False
 
     def note_start(self) -> None:
-        """The node's process has begun: programs that the power took start, too."""
+        """The node's process has begun: programs that a power failure ended start, too."""
         for program in self:
             if not program.is_alive and not program.has_ended:
                 self.machine.later(program.chance.randint(0, BOOT_NS), program.begin)
 
     def note_end(self, *, is_loud: bool) -> None:
-        """The node's process has ended, and if its kernel did so, everybody has."""
+        """The node's process has ended; with its kernel, all programs have."""
         for program in self:
             if is_loud:
                 program.lose_node()
@@ -465,5 +465,5 @@ class Programs:
             program.calm()
 
     def waits(self) -> str:
-        """For what somebody waits; empty: for nothing."""
+        """What somebody waits for; empty if nothing."""
         return next((text for program in self if (text := program.waits())), "")

@@ -1,9 +1,9 @@
-"""Tells what happened as people would: one line per thing, with names and relative times.
+"""Tells what happened in plain words: one line per event, with names and relative times.
 
     12.034  c        holds samples 7-9 of a
     12.034  c        sends root 4-6: samples 7-9 of a
 
-A node's second start is `a.2`: its numbers begin anew. Beats, beacons and what cores say to themselves are left out.
+A node's second start is `a.2`: its numbers begin anew. Beats, beacons and messages between cores are left out.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ DISKS: Final = {
 
 
 class Prose:
-    """Listens to a fabric and keeps its story. `node` and the two instants (ns) say what of it is wanted."""
+    """Listens to a fabric and keeps its story. `node` and the two instants (ns) limit what is told."""
 
     def __init__(self, fabric: "Fabric", node: str = "", since: int = 0, until: int | None = None) -> None:
         self.fabric = fabric
@@ -110,7 +110,7 @@ class Prose:
         return f"is killed{DISKS[disk]}"
 
     def durable(self, node: str, claims: Iterable[Claim]) -> str:
-        """What a node takes itself, and what it holds of others."""
+        """Records that a node made durable: its own, and those that it holds of others."""
         own = self._starts.get(node, [""])[-1]
         claims = [claim for claim in claims if claim.stream in self.streams]
         mine = [claim for claim in claims if claim.origin == own and claim.kind == RECORD]
@@ -137,7 +137,7 @@ class Prose:
     # Effects.
 
     def spoke(self, node: str, effect: Any) -> str:
-        """A node says something, or tells of an event."""
+        """A node sends a message, or tells an event."""
         if isinstance(effect, Transmit):
             return self._transmits(node, effect) if effect.channel in ("up", "down") else ""
         if isinstance(effect, Connect):
@@ -175,7 +175,7 @@ class Prose:
         return f"tells {other}: held up to {message.upto}, safe up to {message.safe or 0}{back}{full}"
 
     def knocks(self, other: str, message: hop.Hello) -> str:
-        """A hello, and from which message on the child still needs them."""
+        """A hello, and the first message that is not safe yet."""
         first = f", its messages before {message.first} are safe" if message.first > 1 else ""
         return f"knocks at {other}{first}"
 

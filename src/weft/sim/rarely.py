@@ -1,7 +1,7 @@
 """Rare branches of cores that some runs take on purpose (SIM-009).
 
-A core asks its chance by name (`Chance.rarely`) whether to do in many small steps what it does in few large ones. A node of
-the shell never does: there the answer is always no. So what a real fleet meets once in a year is met here every night.
+A core asks its chance by name (`Chance.rarely`) whether to do in many small steps what it does in few large ones. In a
+node of the shell the answer is always no. So a situation that a real fleet meets once a year is met here every night.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ RARE: Final[dict[str, str]] = {
     "what is safe is passed on at once": "carrier: each safe record is written down and passed on alone",
     "one change in a message": "store: changes are not joined to batches",
 }
-"""The names, and where they are asked."""
+"""The names, and the places where cores ask for them."""
 SHARE: Final = 0.1  # of the runs, for each
 
 

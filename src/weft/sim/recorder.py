@@ -1,7 +1,7 @@
-"""Writes down what happens: facts for the checkers, pieces for the trace, lines for whoever wants the story.
+"""Records what happens: facts for the checkers, pieces for the trace, lines for the story.
 
-What it writes is read off the bytes that travel and the batches that become durable, not asked of the cores; and it
-changes nothing, so a run is the same with and without it (SIM-012).
+It reads them from the bytes that travel and the batches that become durable, and does not ask the cores. It changes
+nothing, so a run is the same with and without it (SIM-012).
 """
 
 from collections import Counter
@@ -33,17 +33,17 @@ RECORD: Final = "record"
 LOSS: Final = "loss"
 LINK: Final = "link"
 MESSAGE: Final = "message"
-"""What a root has made of mail: numbered by who sent it, who never journaled it under that number."""
+"""Records that a root has made of mail: numbered by the sender, which never journaled them under that number."""
 _mark = Struct(">QHB").pack
 SHARED: Final = (Stream.DOCUMENTS, Stream.STORE)
 """Streams whose origin is no start of a node: whoever keeps a record first has made it."""
 HEARD, SAID, WROTE, SYNCED, CRASHED, STARTED, PUBLISHED = range(7)
 Listener = Callable[[int, str, str, Any], None]
-"""What wants the story: instant, node, what, with what."""
+"""Takes the story: instant, node, event, value."""
 
 
 class Recorder:
-    """Notes what the machines of one fabric do."""
+    """Records what the machines of one fabric do."""
 
     def __init__(self, fabric: "Fabric", suite: Suite, *, keep: bool) -> None:
         self.fabric, self.world, self.suite = fabric, fabric.world, suite
@@ -54,7 +54,7 @@ class Recorder:
         self._given: dict[tuple[str, int], int] = {}
         """The last number of each origin and stream that was durable where it was made."""
         self._writers: dict[str, str] = {}
-        """Which root wrote in each epoch."""
+        """The root that wrote in each epoch."""
 
     def note(self, node: str, process: int, kind: str, what: str, value: Any) -> None:
         """One fact: to the checkers at once, to the history if it is kept."""
@@ -123,13 +123,13 @@ class Recorder:
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
     def harmed(self, machine: "Machine", how: str) -> None:
-        """A journal was edited between two runs; what it lost, nobody has to find again."""
+        """A journal was edited between two runs; what it lost does not have to arrive."""
         self.meet(f"a journal {how}")
         self.note(machine.name, machine.era, "info", "disk", ["harmed", *self._holds(machine)])
         self.note(machine.name, machine.era, "info", "harmed", [how])
 
     def copied(self, machine: "Machine", twin: "Machine") -> None:
-        """A second machine has its disk: what that says of the start before is older than what becomes of this one."""
+        """A second machine has a copy of its disk; what that says of the last start may be out of date."""
         self.meet("a copied disk")
         records, losses = self._holds(machine)
         self.note(machine.name, machine.era, "info", "disk", ["copied", records, losses])
@@ -191,7 +191,7 @@ class Recorder:
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
                 is_own = origin == own or stream in SHARED or self._is_writer(machine, stream, origin)
-                # What a former root gives back was taken before.
+                # Records that a former root gives back were taken before.
                 is_own = is_own and last > self._given.get((origin, stream), 0)
                 what = "taken" if is_own else "held"
                 if is_own:
@@ -205,14 +205,14 @@ class Recorder:
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
     def _is_writer(self, machine: "Machine", stream: int, origin: str) -> bool:
-        """The root's writes are those of the fleet: their origin is its epoch, no start of a node."""
+        """Whether it is a write of this root: its origin is the fleet's epoch, not a start of a node."""
         if stream != Stream.CONFIGURATION:
             return False
         writer = self._writers.setdefault(origin, machine.name if machine.level == "root" else "")
         return writer == machine.name and machine.level == "root"
 
     def forgot(self, machine: "Machine", claims: Iterable[Claim]) -> None:
-        """The journal gave up these on purpose."""
+        """The journal gave up these records on purpose."""
         self.meet("records forgotten")
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
@@ -230,7 +230,7 @@ class Recorder:
         self.note(machine.name, machine.era, "durable", "segment", [stream, segment.number, claims, losses, []])
         self._tell(machine, "published", (stream, segment))
 
-    # What passes the sockets.
+    # Messages on sockets.
 
     def heard(self, machine: "Machine", channel: str, peer: bytes, frames: list[bytes]) -> None:
         """A message is read from a socket."""
@@ -285,7 +285,7 @@ class Recorder:
             try:
                 claim = machine.claim_of(to_record(item, frames, 0))
             except PeerError:
-                claim = None  # the receiver will say what it thinks of it
+                claim = None  # the receiver will judge it
         return [0, "", 0, 0, LINK] if claim is None else [*claim[1:], claim.kind]
 
     def _sent_hack(self, machine: "Machine", effect: Transmit) -> None:
@@ -312,12 +312,12 @@ class Recorder:
     def claim_of(self, record: Record, fleet: str) -> Claim | None:
         """What a record that goes up says of itself; None for a core's own."""
         if self.fabric.is_bare:
-            return None  # nobody takes these anywhere: changes are the storebook's
+            return None  # not counted here: `storebook` records changes
         if getattr(record, "stream", 0) != Stream.CONFIGURATION:
             fleet = ""  # only its configuration is a fleet's; all else says of itself whose it is
         if type(record) is StreamRecord:
             if record.stream in (OUTBOX, INBOX):
-                return None  # mail is the mailbook's
+                return None  # `mailbook` records mail
             origin = self.fabric.origin_name(record.origin, record.era, fleet)
             kind = MESSAGE if record.stream == Stream.MESSAGES else RECORD
             return Claim(kind, record.stream, origin, record.sequence, record.last)
@@ -337,7 +337,7 @@ EVENTS: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {
     carrier.ChildJoined: ("child-joined", lambda event: [event.name]),
     carrier.ChildLost: ("child-lost", lambda event: [event.name, event.why]),
 }
-"""What events of the cores become in the history."""
+"""Names and values of the cores' events in the history."""
 
 _encode: Final = msgspec.msgpack.Encoder(enc_hook=repr, order="deterministic").encode
 

@@ -1,4 +1,4 @@
-"""What a run tells people: a summary, and for a failure all that repeats it (SIM-013)."""
+"""Reports of a run: a summary, and for a failure everything that repeats it (SIM-013)."""
 
 from collections import Counter
 from typing import Any, Final

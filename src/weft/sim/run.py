@@ -30,7 +30,7 @@ from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
 from weft.sim.recorder import Listener
 
-LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
+LOOK_NS: Final = SECOND  # between two checks whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
 CALM_NS: Final = 20 * SECOND  # the workload goes on for this long after the heal
 QUIET_BEATS: Final = 60  # after which every node of a fleet is joined, and in step
@@ -42,7 +42,7 @@ CORE_FAILED: Final = "sound"
 
 
 class Outcome(NamedTuple):
-    """What came of a run."""
+    """The result of a run."""
 
     plan: Plan
     plan_hash: str
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
 
 def rules_of(plan: Plan) -> tuple[type[Checker], ...]:
-    """Who judges a run: those of each protocol that its nodes speak, then those of nodes, trees and fleets."""
+    """The checkers of a run: those of each protocol that its nodes speak, then those of nodes, trees and fleets."""
     if all(node.runs == ("store",) for node in plan.nodes):
         return STORE_CHECKERS
     parts = (
@@ -148,7 +148,7 @@ class Run:
     # Phases.
 
     def _storm(self) -> None:
-        """Everything of the plan, up to the end of the faults."""
+        """Carry out the plan, up to the end of the faults."""
         fabric, plan, world = self.fabric, self.plan, self.world
         fabric.is_stormy = True
         fabric.recorder.note("", 0, "info", "members", fabric.members())
@@ -186,7 +186,7 @@ class Run:
                 self.fabric.fleetbook.read(machine)
 
     def _heal(self) -> None:
-        """All faults end: cables whole, disks with room, processes up."""
+        """End all faults: restore cables, disk space and processes."""
         fabric = self.fabric
         fabric.is_stormy = False
         fabric.set_weather(Air())
@@ -211,7 +211,7 @@ class Run:
             fabric.recorder.listener(self.world.at, "", "healed", None)
 
     def _settle(self) -> None:
-        """Measuring goes on for a while, ends, and then everything has to arrive."""
+        """Nodes measure for a while, then stop, and then everything has to arrive."""
         world = self.world
         world.run(world.at + self._calm_ns())
         if self.fabric.fleetbook is not None:
@@ -226,7 +226,7 @@ class Run:
         self._report_rest()
 
     def _calm_ns(self) -> int:
-        """For how long the workload goes on after the heal: a fleet has to have found itself by then."""
+        """How long the workload goes on after the heal: until all nodes of a fleet have joined."""
         return max([CALM_NS, *(QUIET_BEATS * fleet.heartbeat_ms * MILLISECOND for fleet in self.plan.fleets)])
 
     def _is_at_rest(self) -> bool:

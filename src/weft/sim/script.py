@@ -52,7 +52,7 @@ class Script:
         self._prose: Prose | None = None
 
     def play(self, text: str) -> "Script":
-        """Obey all statements; UserError `bad-script` names the line that is none."""
+        """Carry out all statements; UserError `bad-script` names an invalid line."""
         for number, line in enumerate(text.splitlines(), 1):
             statement = line.partition("#")[0].strip()
             if statement:
@@ -72,7 +72,7 @@ class Script:
                 return
         raise UserError("bad-script", f"line {number}: {statement!r} is no statement", "see sim/script.py, STATEMENTS")
 
-    # Before the beginning.
+    # Before the start.
 
     def declare(self, list_of_nodes: str) -> None:
         """`root r, collector c under r`."""
@@ -94,7 +94,7 @@ class Script:
             self.nodes.append(plan)
 
     def only(self, stream: str) -> None:
-        """`only samples`: records of other streams are not told of."""
+        """`only samples`: records of other streams are left out of the story."""
         self._streams = frozenset({int(Stream[stream.upper()])})
 
     def set_option(self, name: str, amount: str, unit: str) -> None:
@@ -109,7 +109,7 @@ class Script:
 
     @property
     def fabric(self) -> Fabric:
-        """The fabric; the first statement about it brings it to life."""
+        """The fabric; the first statement that needs it builds it."""
         if self._fabric is None:
             plan = Plan(
                 seed=self.seed,
@@ -127,10 +127,10 @@ class Script:
                 machine.start()
         return self._fabric
 
-    # Then.
+    # Afterwards.
 
     def machine(self, name: str) -> Machine:
-        """The machine of that name; UserError `bad-script` if nobody is called so."""
+        """The machine of that name; UserError `bad-script` if there is none."""
         if name not in self.fabric.machines:
             raise UserError("bad-script", f"no node is called {name!r}", "declare it in the first line")
         return self.fabric.machines[name]
@@ -142,7 +142,7 @@ class Script:
         perform(self.fabric, Action(self.fabric.world.at, do, node, other, how, number))
 
     def settle(self) -> None:
-        """Until everything that was taken is in the lake, at most two minutes."""
+        """Run until everything that was taken is in the lake, at most two minutes."""
         world = self.fabric.world
         ends_at = world.at + SETTLE_NS
         world.run(world.at + BREATH_NS)
@@ -150,7 +150,7 @@ class Script:
             world.run(world.at + STEP_NS)
 
     def advance(self, amount: str, unit: str) -> None:
-        """So much time passes."""
+        """Let this much time pass."""
         world = self.fabric.world
         world.run(world.at + _span(amount, unit))
 

@@ -24,14 +24,14 @@ class Sender:
     def __init__(self, machine: "Machine") -> None:
         self.machine = machine
         self.called_at: dict[bytes, int] = {}
-        """Endpoints that this process calls, and when they were last spoken to or heard."""
+        """Endpoints that this process calls, and when it last sent there or heard from there."""
 
     def say(self, row: Channel, effect: Transmit) -> bool:
-        """Hand a message to its link; whether that took it."""
+        """Hand a message to its link; returns whether the link took it."""
         return _SAY[row.how, row.kind](self, effect)
 
     def note_answer(self, peer: bytes) -> None:
-        """Who answers is no idle connection."""
+        """An answer has come: the connection is not idle."""
         if peer in self.called_at:
             self.called_at[peer] = self.machine.world.at
 
@@ -77,7 +77,7 @@ class Sender:
         return self.machine.store_clients.deliver(effect.peer, effect.frames[0])
 
     def _call(self, effect: Transmit) -> bool:
-        """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
+        """Send to a socket of its own per endpoint, which is opened when needed and closed when idle."""
         machine, peer = self.machine, effect.peer
         streams = machine.fabric.streams
         endpoint = shifted(peer.decode(), CHANNELS[effect.channel].place)

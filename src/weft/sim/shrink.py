@@ -1,7 +1,7 @@
 """Makes a failing plan small: delta debugging over its faults, its nodes and its options (SIM-015).
 
-Whatever is left out, the same checker must still fail. Noise of one link and draws of one purpose do not depend on
-the others, so most of what remains goes on as it went before (SIM-005).
+Whatever is left out, the same checker must still fail. The noise of one link and the draws of one purpose do not depend
+on others, so the rest of a plan goes on mostly as before (SIM-005).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,13 +69,13 @@ class Shrinker:
 
 
 def horizon(plan: Plan, ends_at: int) -> Plan:
-    """The plan without what lies behind the instant at which it failed."""
+    """The plan without the actions after the instant at which it failed."""
     actions = tuple(action for action in plan.actions if action.at <= ends_at)
     return msgspec.structs.replace(plan, actions=actions, safety_ns=min(plan.safety_ns, ends_at + SECOND))
 
 
 def without(plan: Plan, name: str) -> Plan:
-    """The plan without a node and what is about it; the same plan if others need it."""
+    """The plan without a node and what concerns it; the same plan if others need that node."""
     if any(node.parent == name or (node.name == name and node.level == "root") for node in plan.nodes):
         return plan
     replace = msgspec.structs.replace

@@ -1,6 +1,6 @@
-"""The ends of simulated ZeroMQ links: sockets that connect, sockets that are bound, and what is on its way between them.
+"""The ends of simulated ZeroMQ links: sockets that connect, sockets that are bound, and the messages between them.
 
-`links.Streams` moves messages; here is what it moves them through.
+`links.Streams` moves messages; this module has what it moves them through.
 """
 
 from collections import deque
@@ -38,16 +38,16 @@ _ROWS: Final[dict[str, Channel]] = {
     "chp-updates": CHANNELS["updates"]._replace(queue=PUBLISH_QUEUE),
     "chp-sets": CHANNELS["announce"]._replace(queue=ANSWER_QUEUE),
 }
-"""Channels that nodes have otherwise, or not at all: those between document sessions, and those of programs."""
+"""Channels that real nodes have otherwise, or not at all: those between document sessions, and those of programs."""
 
 
 def row_of(channel: str) -> Channel:
-    """What Streams know of a channel."""
+    """How a channel behaves, for `links.Streams`."""
     return _ROWS.get(channel) or CHANNELS[channel]
 
 
 HANDS_OVER: Final = frozenset({"document"})
-"""ROUTERs with ROUTER_HANDOVER: of two peers of one id the later one is heard."""
+"""Channels whose ROUTER has ROUTER_HANDOVER: of two peers with one id the later one is heard."""
 
 
 class Host(Protocol):
@@ -66,7 +66,7 @@ class Host(Protocol):
         """Whether its process runs and has bound its sockets."""
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: "Flow | None") -> None:
-        """Take one message in; `heard` is told when the node has read it."""
+        """Take a message; `heard` is called when the node has read it."""
 
 
 class Path(NamedTuple):
@@ -76,7 +76,7 @@ class Path(NamedTuple):
     spread_ns: int
     is_open: bool = True
     flips: int = 0
-    """Of one message in so many a bit changes on the way, or a frame takes the next one's bytes along; 0: of none."""
+    """In one message of so many a bit flips, or a frame gets the next one's bytes appended; 0: in none."""
 
 
 class Limits(NamedTuple):
@@ -89,7 +89,7 @@ class Limits(NamedTuple):
 
 
 class Flow:
-    """One direction of a connection: what is on its way, in order."""
+    """One direction of a connection: the messages under way, in order."""
 
     __slots__ = (
         "at_once",
@@ -115,7 +115,7 @@ class Flow:
         """When it last took a message, and how many at that instant."""
         self.flight: deque[tuple[list[bytes], int]] = deque()
         self.epoch = 0
-        """Counts up when what was on its way is lost or delayed: what was scheduled before does not happen."""
+        """Raised when messages under way are lost or delayed: deliveries that were scheduled before are void."""
         self.last_at = 0
         self.messages = self.bytes = 0
         """Sent and not yet read by the node at the other end."""
@@ -126,13 +126,13 @@ class Flow:
         self.bytes -= size
 
     def has_room(self, at: int) -> bool:
-        """Whether it takes one more: the queues of both sockets, and what both kernels hold."""
+        """Whether it takes one more message, by the limits of both sockets and both kernels."""
         if at == self.taken_at and self.at_once >= self.at_once_max:
             return False
         return self.messages < self.messages_max or self.bytes < self.bytes_max
 
     def take(self, frames: list[bytes], at: int) -> None:
-        """One more is on its way."""
+        """Put one more message under way."""
         size = sum(map(len, frames))
         self.messages += 1
         self.bytes += size
@@ -141,7 +141,7 @@ class Flow:
         self.taken_at = at
 
     def lose(self) -> int:
-        """What is on its way never arrives; how many messages that were."""
+        """All messages under way are lost; returns how many."""
         lost = len(self.flight)
         for _, size in self.flight:
             self.read(size)
@@ -169,7 +169,7 @@ class Connection:
     def __init__(self, dealer: "Dealer", router: "Router", flows: tuple[Flow, Flow], key: bytes) -> None:
         self.dealer, self.router, self.flows, self.key = dealer, router, flows, key
         self.topics: tuple[bytes, ...] | None = None
-        """What the SUB of this connection wants, as far as its PUB knows; None: nothing has arrived."""
+        """Subscriptions of this connection's SUB, as far as its PUB knows; None: none have arrived."""
         self.is_stalled = False
         self.stalled_at = 0
         self.is_deaf = False
@@ -182,13 +182,13 @@ class Connection:
 
 
 class Plug(NamedTuple):
-    """What a socket that connects is told: where to, and as whom."""
+    """How a socket connects: where to, and under which id."""
 
     endpoint: str
     routing_id: bytes
     channel: str = "up"
     tag: bytes = b""
-    """What `Source.peer` of everything heard through it is."""
+    """`Source.peer` of everything that is heard through it."""
     topics: tuple[bytes, ...] = ()
 
 

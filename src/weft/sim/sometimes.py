@@ -1,4 +1,4 @@
-"""Situations that a simulator has to meet sometimes, or its green runs show little (SIM-010).
+"""Situations that a simulator has to meet sometimes; without them its green runs show little (SIM-010).
 
 Each has a name that says what happened. `Recorder` and `Run` count them as `met NAME`; a long soak in which one was not
 met even once says so.
@@ -43,7 +43,7 @@ EVENTS: Final[dict[type, str]] = {
     events.InputRefused: "bytes refused on `{event.channel}`",
     events.JournalChanged: "a journal {event.state}",
 }
-"""What events say of themselves."""
+"""The situations that events name."""
 
 COUNTERS: Final = {
     "resent": "messages sent again",
@@ -53,7 +53,7 @@ COUNTERS: Final = {
     "known": "identities that the root had already",
     "held_back": "messages that came while there was no room",
 }
-"""Fields of the carrier's counters."""
+"""The situations that the carrier's counters name."""
 
 MODELS: Final = (
     "a batch that survived its crash unheard",
@@ -87,7 +87,7 @@ MODELS: Final = (
     "a process that stood still longer than death",
     "a sync of seconds",
 )
-"""What the models of the world notice."""
+"""The situations that the models of the world notice."""
 
 FIXED: Final = (
     "a parent lost: silent",
@@ -202,16 +202,16 @@ MISCHIEF: Final[dict[str, tuple[str, ...]]] = {
     "edits": ("a file that was edited",),
     "restarts": ("a crash inside a write",),
 }
-"""What a soak of a scenario in which something befalls fabrics now and then has to meet, and nothing else."""
+"""What a soak of a scenario with rare faults has to meet, and nothing else."""
 
 
 def of_event(event: Any) -> str:
-    """The name of what an event tells of; empty: nothing that is looked for."""
+    """The situation that an event names; empty if none."""
     return EVENTS.get(type(event), "").format(event=event)
 
 
 def of_counters(counters: Counters) -> Iterator[str]:
-    """What a carrier has met, by its counters."""
+    """The situations that a carrier has met, by its counters."""
     return (name for field, name in COUNTERS.items() if getattr(counters, field))
 
 

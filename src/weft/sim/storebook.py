@@ -1,6 +1,6 @@
-"""Notes what becomes of the store: what is durable where, what was lost in which conflict, how all stand in the end.
+"""Records facts about the store: what is durable where, what was lost in which conflict, the final state.
 
-What a journal holds is read off the batches that become durable. Only at rest the store core is asked what it has.
+Contents of a journal are read from the batches that become durable. The store core is asked only at rest.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Storebook:
-    """Notes for the checkers of the store; silent where nobody holds one."""
+    """Records facts for the checkers of the store; does nothing without a store."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
@@ -42,7 +42,7 @@ class Storebook:
 
     def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
         if type(record) is StreamRecord and record.stream == Stream.STORE:
-            # What others bring back to its maker, as a former root does to the next one, was received later than made.
+            # Records that come back to their maker, as from a former root to the next, were received later than made.
             if _is_of(machine, memory.keeper_of(record)) and record.received == record.at:
                 self._change(machine, lsn, memory.event_of_stream(record), record)
         elif type(record) is CoreRecord and record.core == memory.CORE:
@@ -83,15 +83,15 @@ class Storebook:
         self._note(machine, "event", "conflict", said, f"says that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
 
     def went_back(self, machine: "Machine") -> None:
-        """Its disk is empty, or an old one: the journal goes on behind that."""
+        """The disk is empty or an old copy, and the journal goes on from there."""
         if self.is_wanted:
             self._note(machine, "info", "journal", [machine.disk.next_lsn])
             self._note(machine, "ok", "session", [machine.store_clients.asker.title])
 
-    # Said
+    # Sent
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
         if self.is_wanted and type(effect) is Tell:
             event = effect.event
             name = EVENTS.get(type(event))
@@ -101,10 +101,10 @@ class Storebook:
             if isinstance(event, messages.ConflictResolved):
                 self._lost(machine, event)
 
-    # In the end
+    # At rest
 
     def waits(self, machine: "Machine") -> str:
-        """For what the store of a machine waits; empty: for nothing."""
+        """What the store of a machine waits for; empty if nothing."""
         core = self._core(machine)
         if core is None:
             return ""
@@ -119,7 +119,7 @@ class Storebook:
         return machine.store_clients.waits()
 
     def rest(self, machine: "Machine") -> None:
-        """What it holds in the end."""
+        """Record what it holds at the end."""
         core = self._core(machine)
         if core is None:
             return
@@ -141,7 +141,7 @@ class Storebook:
 
 
 def _is_of(machine: "Machine", name: str) -> bool:
-    """Whether the store of a machine may be called that: after a lost disk it goes on as `NAME~2` (STO-034)."""
+    """Whether the store of this machine may have that name: after a lost disk it goes on as `NAME~2` (STO-034)."""
     return name.partition("~")[0] == machine.name
 
 
@@ -156,7 +156,7 @@ def _all(core: Any) -> list[Event]:
 
 
 def _tree_digest(core: Any) -> str:
-    """Entries and tombstones, and what has been heard of."""
+    """Digest of all entries and tombstones."""
     said = [(text_of(event.path), event.chain.head, event.tock, event.value) for event in _all(core)]
     return blake2b(repr(said).encode(), digest_size=16).hexdigest()
 
@@ -177,4 +177,4 @@ EVENTS: Final[dict[type, str]] = {
     messages.StoreMalformed: "malformed words of the store",
     messages.StoreLinkDown: "a link of the store that is down",
 }
-"""What events of the store say of themselves."""
+"""The situations that events of the store name."""

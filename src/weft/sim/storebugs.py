@@ -32,7 +32,7 @@ SMALL = "store-small"
 
 @canary(Part, "has_room", caught_by="bounded", within=10, scenario="store-flood")
 def budget_not_asked(right: Any) -> Any:
-    """Whatever comes is taken, however much memory there is."""
+    """Every change is taken, however little memory is left."""
     return lambda self, more: True
 
 
@@ -47,7 +47,7 @@ def store_no_tie_break(right: Any) -> Any:
 
 @canary(replica_module, "judge", caught_by="converged", within=60, scenario=SMALL)
 def cut_chain_lets_the_old_one_win(right: Any) -> Any:
-    """What a cut chain does not name was never seen by its author: the other one is taken for newer."""
+    """What a cut chain does not name counts as unseen by the author, so an older change is taken for newer."""
 
     def judge(event: Event, current: Event) -> tuple[str, str]:
         if current.chain.is_cut and not current.chain.covers(event.chain.head):
@@ -79,7 +79,7 @@ def conflict_not_reported(right: Any) -> Any:
 
 @canary(Replica, "_next_event", caught_by="causal", within=10, scenario=SMALL)
 def chain_forgotten(right: Any) -> Any:
-    """A change names nothing that it was written over."""
+    """A change does not name the change that it was written over."""
 
     def next_event(self: Replica, path: Any, value: Any, by: str, below: Chain, links_max: int) -> Event:
         made: Event = right(self, path, value, by, Chain(()), links_max)
@@ -105,7 +105,7 @@ def hole_in_ticks_accepted(right: Any) -> Any:
 
 @canary(Replica, "_restore_change", caught_by="converged", within=20, scenario=SMALL)
 def tick_reused_after_a_crash(right: Any) -> Any:
-    """A start counts on behind the last change but one: the last may not have been sent."""
+    """A start counts on from the last change but one, as if the last had not been sent."""
 
     def restore_change(self: Replica, record: StreamRecord) -> None:
         tick = self._context.tick
@@ -118,7 +118,7 @@ def tick_reused_after_a_crash(right: Any) -> Any:
 
 @canary(TickBook, "own_ahead", caught_by="ticks", within=100, scenario=SMALL)
 def own_ticks_never_asked_for(right: Any) -> Any:
-    """A node that others know more of than it does itself goes on where it is."""
+    """A node does not notice that others know later changes of its own than it does."""
     return property(lambda self: 0)
 
 
@@ -144,7 +144,7 @@ def acknowledged_above_the_wall(right: Any) -> Any:
 
 @canary(Replica, "_keep", caught_by="watched", within=40, scenario=SMALL)
 def known_before_the_entry(right: Any) -> Any:
-    """That a tick is settled is written down, and its entry is thought to be safe with its author."""
+    """A tick is recorded as known, but its entry is not: it is thought to be safe with its author."""
 
     def keep(self: Replica, event: Event, joined: Any) -> None:
         right(self, event, joined._replace(is_kept=False))
@@ -152,7 +152,7 @@ def known_before_the_entry(right: Any) -> Any:
     return keep
 
 
-# Others
+# Peers
 
 
 @canary(Resending, "ask", caught_by="converged", within=40, scenario="store")
@@ -169,7 +169,7 @@ def only_the_head_of_the_chain_answers(right: Any) -> Any:
 
 @canary(Recovery, "link_up", caught_by="converged", within=40, scenario=SMALL)
 def nothing_said_when_a_link_is_up(right: Any) -> Any:
-    """Who comes back is told nothing, and tells nothing, of what there is."""
+    """When a link comes up, neither side says what it has."""
 
     def link_up(self: Recovery, member: str, now: Any) -> None:
         self.say_full = lambda *_, **__: None  # type: ignore[method-assign]  # for good
@@ -188,7 +188,7 @@ def deaf_socket_kept(right: Any) -> Any:
 
 @canary(Deletion, "_purge", caught_by="no_resurrection", within=60, scenario="store-deletes")
 def tombstone_dropped_while_a_deleter_is_away(right: Any) -> Any:
-    """A deletion is forgotten when it is old enough, whoever has not seen it."""
+    """A deletion is forgotten when it is old enough, even if some node has not seen it."""
 
     def purge(self: Deletion, now: Any) -> None:
         self._forget(self._old(now.mono - limits.BURIED_CLOCKS * self._clock))
@@ -219,7 +219,7 @@ def first_answer_remembered(right: Any) -> Any:
 
 @canary(WatchStream, "_take", caught_by="watched", within=20, scenario=SMALL)
 def watcher_without_room_is_skipped(right: Any) -> Any:
-    """Changes that a watcher has no room for are left out."""
+    """Changes are dropped if a watcher has no room for them."""
     return lambda self, lsn, event: right(self, lsn, event) if self.room > 0 else True
 
 

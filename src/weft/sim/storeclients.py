@@ -1,7 +1,7 @@
 """Clients of the store on a simulated machine: one that asks what the plan says, and some that watch everything.
 
-They speak the client protocol in bytes, over a connection of the machine to itself: in order, whole, until the node's
-process ends or hangs up. Then they come again. What they were answered, and what they were shown, are facts.
+They speak the client protocol in bytes over a local connection: in order and whole, until the node's process ends or
+closes it. Then they reconnect. What they were answered, and what they were shown, are facts.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 CHANNEL: Final = "store-clients"
 ADDRESS: Final = "127.0.0.1"
 REACH_NS: Final = 100_000  # from one end of a connection to the other, on one machine
-AGAIN_NS: Final = SECOND  # before it tries once more
+AGAIN_NS: Final = SECOND  # between two attempts to connect
 BOOT_NS: Final = 200 * MILLISECOND
-WINDOW: Final = 5  # items that a careful watcher lets be on their way
+WINDOW: Final = 5  # items that may be under way to a careful watcher
 
 
 def cut(data: bytes) -> Iterator[bytes]:
@@ -57,7 +57,7 @@ class StoreClient:
 
     @property
     def title(self) -> str:
-        """Which of all clients it is."""
+        """Its name among all clients."""
         return f"{self.name} of {self.machine.name}"
 
     def begin(self) -> None:
@@ -68,15 +68,15 @@ class StoreClient:
         self.machine.obey("store", ClientCame(self.peer, ADDRESS, is_local=True))
 
     def end(self) -> None:
-        """The connection is gone."""
+        """The connection has ended."""
         self.peer, self.is_open = b"", False
         self.ended()
 
     def ended(self) -> None:
-        """What the client does when its connection is gone."""
+        """What the client does when its connection has ended."""
 
     def take(self, data: bytes) -> None:
-        """The node says something."""
+        """Take bytes from the node."""
         for message in map(decode_answer, cut(data)):
             if isinstance(message, Greeting):
                 self.is_open = True
@@ -85,13 +85,13 @@ class StoreClient:
                 self.hear(message)
 
     def greeted(self) -> None:
-        """It may begin."""
+        """The node has greeted it, and it may begin."""
 
     def hear(self, answer: Answer) -> None:
         """An answer, or an item of a stream."""
 
     def say(self, request: Request | ClientHello) -> None:
-        """It arrives in a moment, unless the process ends before."""
+        """Send a request, which arrives after a short delay, unless the process ends before."""
         frames = [encode(request)]
         self.machine.later(REACH_NS, partial(self._arrive, self.peer, frames))
 
@@ -100,32 +100,32 @@ class StoreClient:
             self.machine.hear(CHANNEL, peer, frames, None)
 
     def ask(self, **fields: Any) -> int:
-        """The number of the request."""
+        """Send a request with these fields; returns its number."""
         self.seq += 1
         self.say(Request(seq=self.seq, **fields))
         return self.seq
 
     def note(self, what: str, value: list[Any]) -> None:
-        """A fact about what it was told."""
+        """Record a fact about what it was told."""
         self.machine.fabric.recorder.note(self.machine.name, self.machine.era, "ok", what, value)
 
 
 class Asker(StoreClient):
-    """Writes, deletes and reads as the plan says it."""
+    """Writes, deletes and reads as planned."""
 
     def __init__(self, machine: "Machine") -> None:
         super().__init__(machine, "asker")
         self.asked: dict[int, tuple[Path, Any]] = {}
-        """Requests without an answer: path, and what had to stand there."""
+        """Requests without an answer: path, and the value that was required there."""
         self.heads: dict[Path, Link | None] = {}
-        """The last change that it was told of, by entry."""
+        """The last change of each entry that it was told of."""
 
     def ended(self) -> None:
         self.asked.clear()
         self.heads.clear()
 
     def obey(self, action: Action) -> None:
-        """`how`: put, flood, compare, delete or read; `number`: which entry; `second`: makes the value unlike all others."""
+        """`how`: put, flood, compare, delete or read; `number`: which entry; `second`: makes the value unique."""
         recorder = self.machine.fabric.recorder
         if not self.is_open:
             recorder.meet("a client that nobody serves")
@@ -159,7 +159,7 @@ class Asker(StoreClient):
             self.note("stored", [text_of(path), *head, wanted if wanted in (ANY, None) else list(wanted)])
 
     def _note_version(self, path: str, head: Link, answer: Answer) -> None:
-        """What it has written, or reads, in the order of changes (STO-010): at this node it never goes back."""
+        """Record what it wrote or read, in the order of changes (STO-010): at this node that never goes back."""
         version = [answer.tock, head[1], *(255 - byte for byte in head[0].encode()), 256]
         what = "wrote-version" if answer.changed is True else "read-version"
         self.note(what, [self.title, path, version])
@@ -177,7 +177,7 @@ ACTIONS: Final = {
 
 
 class Watcher(StoreClient):
-    """Watches all entries, and goes on where it was when it comes again."""
+    """Watches all entries, and resumes where it was after a reconnect."""
 
     def __init__(self, machine: "Machine", number: int) -> None:
         super().__init__(machine, f"watcher {number}")
@@ -242,12 +242,12 @@ class StoreClients:
             yield from (self.asker, *self.watchers)
 
     def next_peer(self) -> bytes:
-        """The name of a new connection."""
+        """A name for a new connection."""
         self._serial += 1
         return b"client %d" % self._serial
 
     def deliver(self, peer: bytes, data: bytes) -> bool:
-        """The node says something to a client, which hears it in a moment."""
+        """Deliver bytes of the node to a client, after a short delay."""
         self.machine.later(REACH_NS, partial(self._arrive, peer, data))
         return True
 
@@ -257,7 +257,7 @@ class StoreClients:
                 client.take(data)
 
     def hang_up(self, peer: bytes) -> None:
-        """The node ends a connection."""
+        """The node closes a connection."""
         self.machine.later(REACH_NS, partial(self._end, peer))
 
     def _end(self, peer: bytes) -> None:
@@ -267,14 +267,14 @@ class StoreClients:
                 self.machine.later(AGAIN_NS, client.begin)
 
     def drop(self, client: StoreClient) -> None:
-        """A client ends its connection, and comes again."""
+        """A client closes its connection and reconnects."""
         if client.peer:
             self.machine.obey("store", ClientGone(client.peer))
             client.end()
             self.machine.later(AGAIN_NS, client.begin)
 
     def dial(self, work: Dial) -> None:
-        """No real MoaT-KV server is anywhere."""
+        """Always fails: there is no MoaT-KV server."""
         self.machine.later(REACH_NS, partial(self.machine.obey, "store", DialFailed(work.tag, "refused")))
 
     def stall(self, span_ns: int) -> None:
@@ -296,7 +296,7 @@ class StoreClients:
             client.end()
 
     def waits(self) -> str:
-        """For what a client waits; empty: for nothing."""
+        """What a client waits for; empty if nothing."""
         if not all(client.is_open for client in self):
             return "a client that is not served"
         if self.machine.world.at < self._reading_at:

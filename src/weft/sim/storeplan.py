@@ -1,7 +1,7 @@
-"""Draws fabrics that hold a store, what clients ask of it, and what befalls it.
+"""Draws fabrics that hold a store, the requests of clients, and the faults.
 
-All nodes are equal but for the founder, which begins. Faults are about any two of them, since everybody speaks with
-everybody. The times of the store are drawn short as often as not, so that deletions are forgotten within the run.
+All nodes are equal except the founder, which begins. A fault may concern any two of them, since all speak with all. In
+half of the runs the times of the store are short, so that deletions are forgotten within the run.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from weft.sim.rarely import draw_rare
 
 FOUNDER: Final = "a"
 NAMES: Final = "abcdefghi"
-MENDED_NS: Final = 2 * SECOND  # within which the cables of a cut are whole again, one by one
+MENDED_NS: Final = 2 * SECOND  # within which the cables of a cut are restored, one by one
 YEAR_NS: Final = 365 * 24 * 3_600 * SECOND
 
 
@@ -26,7 +26,7 @@ class Size(NamedTuple):
     asks: tuple[int, int]
     """How many requests of clients."""
     menu: tuple[str, ...] = ()
-    """What befalls it; nothing: it is drawn."""
+    """Its faults; empty: they are drawn."""
     clocks_ms: tuple[int, ...] = (500, 500, 1_000, 5_000)
     megabytes: int = 0
     """Of memory for each store; 0: its usual share. Else all requests are of one client, which floods its node."""
@@ -43,11 +43,11 @@ STORE_SCENARIOS: Final[dict[str, Size]] = {
     "store-long": Size((3, 5), (1_200 * SECOND, 3_600 * SECOND), (400, 1_500)),
 }
 """Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; one that is
-flooded with several times of what its memory holds; an hour."""
+flooded with several times what its memory holds; an hour."""
 
 
 class Draw(NamedTuple):
-    """What a fault draws from."""
+    """What faults are drawn from: a random generator, the machines, and the times."""
 
     chance: Chance
     names: tuple[str, ...]
@@ -62,11 +62,11 @@ class Draw(NamedTuple):
         return self.chance.choice(self.names)
 
     def span(self) -> int:
-        """A span that nobody notices, or of many clocks; both equally likely."""
+        """A span: too short to be noticed, or many clocks long; both equally likely."""
         return self.chance.randint(SECOND // 10, SECOND << self.chance.randrange(7))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
 
@@ -110,7 +110,7 @@ def one_way(draw: Draw) -> list[Action]:
 
 
 def flap(draw: Draw) -> list[Action]:
-    """A cable is cut and whole again about every clock (S3)."""
+    """A cable is cut and restored about every clock (S3)."""
     one, other = draw.chance.sample(draw.names, k=2)
     at, made = draw.moment(), []
     for _ in range(draw.chance.randint(3, 8)):
@@ -167,7 +167,7 @@ def crash(draw: Draw) -> list[Action]:
 
 
 def crash_all(draw: Draw) -> list[Action]:
-    """The power of the whole house fails at once."""
+    """The power of all machines fails at once."""
     at = draw.moment()
     return [action for name in draw.names for action in _down(draw, name, "torn", at)]
 
@@ -195,12 +195,12 @@ def stall(draw: Draw) -> list[Action]:
 
 
 def hang_up(draw: Draw) -> list[Action]:
-    """Clients come again."""
+    """Clients reconnect."""
     return [Action(draw.moment(), "hang-up", draw.one()) for _ in range(4)]
 
 
 def deleter_away(draw: Draw) -> list[Action]:
-    """A node changes what nobody hears of, and is away while others delete it, longer than they remember (S10)."""
+    """A node makes changes that nobody hears, and is away while others delete them and forget that (S10)."""
     name, at, clock_ns = draw.names[-1], draw.begin_ns, draw.clock_ns
     back = at + 60 * clock_ns
     made = draw.lasts(Action(at + 3 * SECOND, "crash", name, how="kept"), Action(back, "start", name))
@@ -220,7 +220,7 @@ def deleter_away(draw: Draw) -> list[Action]:
 
 
 def drop(draw: Draw) -> list[Action]:
-    """A node is away, dropped by order, and returns all the same (DEL-006)."""
+    """A node is away, is dropped by order, and returns all the same (DEL-006)."""
     name, at = draw.names[-1], draw.moment()
     return [
         Action(at, "crash", name, how="kept"),
@@ -238,9 +238,9 @@ FAULTS: Final[dict[str, Fault]] = {
 }
 RARE: Final = frozenset({"lose", "go_back", "crash_all", "deleter_away", "drop"})
 ONE_OF: Final = ("lose", "go_back", "drop", "deleter_away")
-"""What befalls the last node; one of these in a run."""
+"""Faults of the last node; one of these in a run."""
 ALONE: Final = frozenset({"halves", "thirds", "one_way", "flap", "give_up", "slow", "pause", "crash", "crash_all"})
-"""Not where a disk goes back: alone with an old copy nobody can know that it is one, and takes ticks again."""
+"""Not together with an old disk: a node that is alone with an old copy cannot know that, and takes ticks again."""
 
 
 def draw_store(seed: str, scenario: str = "store") -> Plan:
@@ -296,7 +296,7 @@ def menu_of(chance: Chance) -> tuple[str, ...]:
 
 
 def asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:
-    """What clients ask: each at its node; now and then all at once about one entry."""
+    """Draw the requests of clients, each at its node; sometimes several at once about one entry."""
     chance, made = draw.chance, []
     keys = chance.choice((2, 6, 30))
     deletes = chance.choice((0.05, 0.3))

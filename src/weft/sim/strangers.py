@@ -1,7 +1,7 @@
-"""What anybody on the network can say and do without a proof: wrong hints, and a stranger at an address that it found free.
+"""What anybody on the network can do without a proof: send false hints, and listen at an address that is free.
 
-A lie is well formed, and heard as everything else is: what becomes of it is up to the node, which may believe it as far as
-asking somebody. No lie may end a node, move a child from a parent that answers, or lead a fleet away for good.
+A false message is well formed, and received like any other; a node may act on it no further than to ask somebody. No
+such message may end a node, move a child from a parent that answers, or lead a fleet away for good.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def _far_vote(machine: "Machine") -> list[Heard]:
 
 
 def _place(machine: "Machine") -> list[Heard]:
-    """It says that it is the root, is asked, and answers."""
+    """Somebody claims to be the root, and answers when it is asked for a place."""
     if machine.level == "root":
         return []
     place = {"parent": NOWHERE, "root": NOWHERE, "level": "leaf", "group": "g1", "tier": 1, "epoch": NEAR_EPOCH}
@@ -85,11 +85,11 @@ LIES: Final[dict[str, Callable[["Machine"], list[Heard]]]] = {
     "vote for me in a far epoch": _far_vote,
     "your place is below me": _place,
 }
-"""What is said, by whom it concerns."""
+"""False messages, by what they claim."""
 
 
 def tell(machine: "Machine", lie: str) -> bool:
-    """Let a node hear a lie; False: it does not listen."""
+    """Let a node receive a false message; False if it does not listen."""
     node = machine.node
     said = [heard for heard in LIES[lie](machine) if node is not None and heard.channel in node.channels]
     for heard in said:
@@ -98,7 +98,7 @@ def tell(machine: "Machine", lie: str) -> bool:
 
 
 class Impostor:
-    """A stranger that listens where a node did: it welcomes every child, takes all, and calls all of it safe."""
+    """A stranger that listens where a node did: it welcomes every child, takes everything, and calls it safe."""
 
     queue_messages = 0
     is_listening = True
@@ -111,11 +111,11 @@ class Impostor:
         """Messages that it has called safe."""
 
     def end(self) -> None:
-        """It ends, and its kernel says so to its peers."""
+        """It ends, and its kernel tells its peers."""
         self._fabric.streams.unbind(self._router, is_loud=True)
 
     def hear(self, _: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
-        """A child says something."""
+        """Take a message of a child."""
         if heard is not None:
             heard.read(size_of(frames))
         try:
@@ -137,7 +137,7 @@ class Impostor:
         self._fabric.streams.send_down(self._router, peer, hop.seal(message))
 
     def _welcome(self, hello: hop.Hello) -> hop.Welcome:
-        """In the name of the node that was here."""
+        """A welcome in the name of the node that was here."""
         upto = hello.next - 1
         return hop.Welcome(
             v=hop.VERSION, node=LIAR, name=self.name, addr="", boot=1, level="root", parent=None, children=[],

@@ -40,7 +40,7 @@ def between(chance: Chance, least: int, most: int) -> int:
 
 
 class Draw(NamedTuple):
-    """What a fault draws from."""
+    """What faults are drawn from: a random generator, the machines, and the times."""
 
     chance: Chance
     nodes: tuple[NodePlan, ...]
@@ -48,7 +48,7 @@ class Draw(NamedTuple):
     dead_ns: int
 
     def moment(self) -> int:
-        """Some instant of the stormy phase, with room behind it."""
+        """A random instant while there are faults, with time left after it."""
         return self.chance.randrange(SECOND, self.safety_ns)
 
     def one(self) -> NodePlan:
@@ -62,7 +62,7 @@ class Draw(NamedTuple):
         return between(self.chance, least_ns, most_ns)
 
     def while_(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.safety_ns else [begin]
 
 
@@ -91,7 +91,7 @@ def cut_one_way(draw: Draw) -> list[Action]:
 
 
 def cut_halves(draw: Draw) -> list[Action]:
-    """The fabric falls into two parts, drawn at random; what is between them is mended cable by cable."""
+    """The fabric falls into two parts, drawn at random; the cables between them are restored one by one."""
     first, second = draw.chance.sample([node.name for node in draw.nodes], k=2)
     here = [
         node.name for node in draw.nodes if node.name != second and (node.name == first or draw.chance.random() < 0.5)
@@ -107,7 +107,7 @@ def cut_halves(draw: Draw) -> list[Action]:
 
 
 def flap(draw: Draw) -> list[Action]:
-    """A cable that is loose: cut and whole again, several times."""
+    """A cable is loose: cut and restored several times."""
     child, made = draw.child(), []
     at = draw.moment()
     for _ in range(draw.chance.randint(3, 12)):
@@ -139,7 +139,7 @@ def flip(draw: Draw) -> list[Action]:
 
 
 def pause(draw: Draw) -> list[Action]:
-    """Processes stand still and go on later: SIGSTOP, a suspended machine, a host that swaps."""
+    """Processes are paused and resumed later: SIGSTOP, a suspended machine, a host that swaps."""
     made: list[Action] = []
     longest = 10 * MINUTE if draw.safety_ns >= 60 * MINUTE else MINUTE
     for _ in range(draw.chance.randint(1, 4)):
@@ -167,7 +167,7 @@ def _crash(draw: Draw, name: str, how: str, at: int) -> list[Action]:
 
 
 def crash_kept(draw: Draw) -> list[Action]:
-    """A process is killed; its disk is as it was, the last batch perhaps."""
+    """A process is killed; its disk keeps everything, perhaps even the last batch."""
     return _crash(draw, draw.one().name, "kept", draw.moment())
 
 
@@ -201,7 +201,7 @@ def kill_collector(draw: Draw) -> list[Action]:
 
 
 def kill_all(draw: Draw) -> list[Action]:
-    """The power of the whole house fails at once."""
+    """The power of all machines fails at once."""
     at, made = draw.moment(), []
     for node in draw.nodes:
         made += _crash(draw, node.name, "torn", at)
@@ -227,7 +227,7 @@ def fill(draw: Draw) -> list[Action]:
 
 
 def garbage(draw: Draw) -> list[Action]:
-    """Bytes that nobody may accept."""
+    """Somebody sends bytes that no node may accept."""
     name = draw.one().name
     made = []
     for _ in range(draw.chance.randint(1, 5)):
@@ -287,7 +287,7 @@ def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], 
 
 
 def _possible(actions: list[Action]) -> Iterator[Action]:
-    """A clock that goes back and a disk that forgets its eras do not meet on one machine."""
+    """Leave out actions so that no machine has both a clock that goes back and a disk that forgets its eras."""
     forgetful = {action.node for action in actions if action.how in FORGETFUL}
     for action in actions:
         if not (action.do == "step" and action.number < 0 and action.node in forgetful):
@@ -314,7 +314,7 @@ SIZES: Final[dict[str, Size]] = {
     **dict.fromkeys(MISCHIEFS, Size((2, 4), (1, 3), (MINUTE, 3 * MINUTE), (SECOND, 5 * SECOND))),
 }
 """Scenarios: everyday fabrics; one link; forty nodes; hours of it; programs that send, read and rewrite; a few of them;
-readers that confirm; and what befalls fabrics now and then: see `sim.mischief`."""
+readers that confirm; and fabrics with rare faults: see `sim.mischief`."""
 
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
@@ -386,7 +386,7 @@ OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
     (KEY_SCENARIOS, draw_keys),
     (EVERYTHING, _draw_everything),
 )
-"""Scenarios that are drawn elsewhere, and who draws them."""
+"""Scenarios that other modules draw, and their functions."""
 
 
 def _weather(chance: Chance) -> Weather:

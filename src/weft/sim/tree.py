@@ -4,8 +4,8 @@
     tree.advance(seconds)
 
 Every message travels as bytes, arrives at once and in order; every record is durable when it is written. Clients of a
-node are objects with `hear`; a node may be killed, with what it had not kept, and started again. For faults of links
-and disks there is `weft.sim.fabric`.
+node are objects with `hear`; a node may be killed, which loses what it had not kept, and started again. For faults of
+links and disks there is `weft.sim.fabric`.
 """
 
 from collections import deque
@@ -44,7 +44,7 @@ class Tree:
         self.now = Now(SECOND, EPOCH_NS)
         self.parents = dict(parents)
         self._queue: deque[tuple[str, Source, list[bytes]]] = deque()
-        """Who hears what next."""
+        """Messages under way, in order."""
         self._filters = dict(filters or {})
         self.places: dict[str, Place] = {name: Place(name, number, self) for number, name in enumerate(self.parents, 1)}
         for name in sorted(self.parents, key=self._depth):
@@ -66,19 +66,19 @@ class Tree:
         return NodeSettings(node=table, filters=tuple(self._filters.get(name, ())))
 
     def start(self, name: str) -> None:
-        """Let a node begin, on what it has kept."""
+        """Start a node on what it has kept."""
         self.places[name].start()
         if parent := self.parents[name]:
             self.command(name, "carrier", AssignParent(f"{parent}:0", parent))
         self.settle()
 
     def kill(self, name: str) -> None:
-        """A node ends here and now: what it has not kept is gone, and nobody hears a goodbye."""
+        """End a node now: what it has not kept is lost, and nobody hears a goodbye."""
         self.places[name].kill()
         self._queue = deque(item for item in self._queue if item[0] != name)
 
     def command(self, name: str, core: str, order: Any) -> None:
-        """Give an order to a core of a node, and let everything follow."""
+        """Give an order to a core of a node, and play everything that follows."""
         self.places[name].running.command(core, order, self.now)
         self.settle()
 
@@ -87,16 +87,16 @@ class Tree:
         self.places[name].clients[peer] = client
 
     def say(self, name: str, peer: bytes, message: clients.Asked) -> None:
-        """A client says something to its node, and everything follows."""
+        """Send a message of a client to its node, and play everything that follows."""
         self.post(name, Source(CLIENTS, peer), clients.encode(message))
         self.settle()
 
     def post(self, name: str, source: Source, frames: list[bytes]) -> None:
-        """Put a message on its way; it is heard when everything before it was."""
+        """Put a message under way; it is received after everything before it."""
         self._queue.append((name, source, frames))
 
     def settle(self) -> None:
-        """Until nobody has anything to say without time passing."""
+        """Play until no node has anything to do without time passing."""
         for _ in range(STEPS_MAX):
             for place in self.places.values():
                 place.act()
@@ -177,7 +177,7 @@ class Place:
             self.node.wake(self.tree.now)
 
     def act(self) -> None:
-        """Do what the node asks for, in order: all is durable at once, so nothing waits for a wall."""
+        """Carry out the node's effects in order; all is durable at once, so nothing waits for a wall."""
         while self.node is not None and (effects := self.node.effects()):
             for effect in effects:
                 self._do(effect)

@@ -14,7 +14,7 @@ EVERYTHING: Final = "everything"
 
 @canary(Carrier, "command", caught_by="complete", within=5, scenario="everything-tree")
 def what_is_no_starts_own_stays_below(right: Any) -> Any:
-    """Records whose origin is no start of a node, of the store and of documents, do not go up."""
+    """Records of the store and of documents, whose origin is no start of a node, do not go up."""
 
     def command(self: Carrier, order: Any, now: Any) -> None:
         if isinstance(order, Journaled):

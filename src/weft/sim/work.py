@@ -92,4 +92,4 @@ WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     SwitchKey: lambda machine, _: machine.keys.switch(),
     OpenSession: lambda machine, work: machine.doors.open_session(work),
 }
-"""Who does what."""
+"""How each kind of work is done."""

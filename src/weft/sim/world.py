@@ -1,7 +1,7 @@
-"""Virtual time: a queue of what is going to happen, ordered by (instant, serial), and the trace of what did.
+"""Virtual time: a queue of future events, ordered by (instant, serial), and the trace of past ones.
 
-Nothing here knows nodes or links. An entry is a plain tuple; whoever wants to take one back remembers what it was
-for and ignores it when it comes. The same calls give the same order, whatever the machine (SIM-003, SIM-012).
+Nothing here knows nodes or links. An entry is a plain tuple; to cancel one, its owner remembers what it was for and
+ignores it when it comes. The same calls give the same order, whatever the machine (SIM-003, SIM-012).
 """
 
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from heapq import heappop, heappush
 from typing import Any, Final
 
 TRACE_PIECES_MAX: Final = 4_096  # joined before hashing: one call for many small pieces
-EVENTS_AT_ONCE_MAX: Final = 100_000  # things that happen without time passing, over all nodes
+EVENTS_AT_ONCE_MAX: Final = 100_000  # events without time passing, over all nodes
 
 
 class Spinning(Exception):
-    """Things go on happening, and time does not (SIM-004)."""
+    """Events go on, and time does not (SIM-004)."""
 
 
 class World:
-    """The clock of a run, true time in nanoseconds from 0, and its hash over everything that happened."""
+    """The clock of a run, true time in nanoseconds from 0, and a hash of everything that has happened."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -34,7 +34,7 @@ class World:
         heappush(self._queue, (max(self.at, at), self._serial, do, what))
 
     def run(self, until: int) -> None:
-        """Let everything happen that is due up to and including `until`; then it is `until`."""
+        """Run everything that is due up to and including `until`; then it is `until`."""
         queue = self._queue
         at_once = 0
         while queue and queue[0][0] <= until:
@@ -52,7 +52,7 @@ class World:
 
     @property
     def next_at(self) -> int | None:
-        """When something happens next; None: never again."""
+        """When the next entry is due; None: never."""
         return self._queue[0][0] if self._queue else None
 
     def trace(self, piece: bytes) -> None:

@@ -1,9 +1,9 @@
-"""The journal of a running node: what `write` has returned for is never lost (JRN-001).
+"""The journal of a running node: a record is never lost once `write` has returned (JRN-001).
 
 A turn is one batch, one append and one `fdatasync`. At most one batch is written and not yet synced, so that recovery
 can tell a torn tail from damage (JRN-003). A batch that cannot be written completely is cut off again, so nothing
 incomplete stands before the next one. A failed sync is never repeated, because the kernel may have dropped the pages
-that it could not write: it ends all writing (JRN-005, JRN-032).
+that it could not write: the journal then writes nothing more (JRN-005, JRN-032).
 
 Records stand in segments. A segment is sealed when it is full or an hour old, and deleted when all readers have
 released its records and the older of two snapshots covers it (JRN-041). So a corrupt newest snapshot costs a longer
@@ -58,7 +58,8 @@ from weft.wire.segments import SNAPSHOT, Header
 T = TypeVar("T")
 
 KEEPERS: Final = (CoreRecord, LostRecord, SafeRecord, DamageRecord)
-"""Records written even without free space, in place of the ballast: they make room, or keep a promise (JRN-030)."""
+"""Records that are written even to a full disk, in the space of the ballast: with them the node can free space, or keep
+a promise (JRN-030)."""
 
 
 class JournalStats(msgspec.Struct, kw_only=True):
@@ -89,7 +90,7 @@ class Journal:
         self.stats = JournalStats()
         self.damage: DamageLog
         self.released = 0
-        """The last lsn that nobody needs any more, as far as `forget` was told."""
+        """The highest lsn that `forget` was called with: up to it all readers have released the records."""
         self._files, self._node = files, node
         self._lock: File | None = None
         self.shelf = Shelf(files)
@@ -97,9 +98,9 @@ class Journal:
         self._room = Room(files, directory, limits)
         self._snapshots: tuple[Segment, ...] = ()
         self._stale: list[Path] = []
-        """Snapshots that were found not to be whole; they go when there is a new one."""
+        """Incomplete or damaged snapshots, which are removed when there is a new one."""
         self._other_bytes = 0
-        """Of all files but those that this start has written; less what it has removed."""
+        """Bytes of the files that this start has found, without those that it has removed."""
         self._buffer: list[Record] = []
         self._buffer_bytes = 0
         self._wall = 0
@@ -108,7 +109,7 @@ class Journal:
         self._has_snapshot_room = True
         self._unchecked_bytes = 0
         self._untold: dict[Identity, DamageNote] = {}
-        """Damage that was handed out by `take_damage` and is not yet recorded."""
+        """Damage that `take_damage` has returned and that is not recorded yet."""
         self._scrubbed = 0
         self._scrub_at = 0
 
@@ -166,7 +167,7 @@ class Journal:
         self.stats.damaged = len(self.damage.open)
 
     def _begin_writing(self, wall_ns: int) -> None:
-        """Begin a segment and write the ballast. Without space the journal is FULL, and begins when there is some."""
+        """Begin a segment and write the ballast. Without space it is FULL, and begins when there is some."""
         try:
             try:
                 self._attempt(lambda: self._writer.begin(wall_ns))
@@ -181,7 +182,7 @@ class Journal:
         return self._attempt(lambda: self._room.has_ballast() or self._room.take_ballast())
 
     def _record_damage(self, notes: Sequence[DamageNote], wall_ns: int) -> None:
-        """Copy the damaged files, then write the records of the damage, then its notes: in this order (see `damage`).
+        """Copy the damaged files, then write a record of each damage, then its note: in this order (see `damage`).
 
         Without space for the records, `take_damage` reports the damage again later.
         """
@@ -231,15 +232,15 @@ class Journal:
 
     @property
     def is_tight(self) -> bool:
-        """Whether the oldest records should be given up now: 90 % of the budget are used (JRN-031)."""
+        """Whether the oldest records have to be given up: 90 % of the budget are used (JRN-031)."""
         return self.bytes_used >= self.limits.tight_bytes
 
     def write(self, records: Sequence[Record], wall_ns: int, *, promised: bool = False) -> int:
         """Make the records of one turn, and everything in the buffer, durable together; returns their first lsn.
 
-        After a crash all of them are there, or none (JRN-002). `promised`: the records have been given numbers, so they
-        are written even without space, in place of the ballast (JRN-030). After StorageFull nothing was written, and
-        the buffer is unchanged. After StorageFailed the content of the disk is unknown, and nothing may be sent any
+        After a crash all of them are there, or none (JRN-002). `promised`: the records have numbers already, so they are
+        written even to a full disk, in the space of the ballast (JRN-030). After StorageFull nothing was written, and
+        the buffer is unchanged. After StorageFailed nobody knows what is on the disk, and the node must send nothing
         more (JRN-032).
         """
         first_lsn = self.next_lsn
@@ -256,7 +257,7 @@ class Journal:
             self.stats.refused += 1
             if not was_open or not is_kept:
                 raise
-            written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in place of the ballast
+            written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in the space of the ballast
         self._buffer, self._buffer_bytes = [], 0
         self._written(turn, written, wall_ns)
         return first_lsn
@@ -264,8 +265,8 @@ class Journal:
     def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
         """Accept records that become durable with the next `write` or `flush`; returns their first lsn.
 
-        `promised` as in `write`: the buffer keeps them while there is no space. The buffer is flushed early if it would
-        make the next turn too large and there is space.
+        `promised` as in `write`: the buffer keeps them while there is no space. A buffer that would make the next turn
+        too large is flushed at once, if there is space.
         """
         first_lsn = self.next_lsn
         self._refuse(is_kept=promised or _are_keepers(records))
@@ -280,7 +281,7 @@ class Journal:
         self.write((), wall_ns)
 
     def _refuse(self, *, is_kept: bool) -> None:
-        """Raise before anything is written, if the journal does not write such records in its present state."""
+        """Raise, before anything is written, if the present state allows no such records."""
         if self.state is State.FAILED:
             raise StorageFailed(f"{self.directory} has failed; nothing is written any more until a restart")
         if self.state is State.CLOSED:
@@ -314,7 +315,7 @@ class Journal:
         """Periodic work without a write; call it about once a second.
 
         It flushes the buffer, writes a mark after 5 s without a write (JRN-010), seals a segment after an hour
-        (JRN-011), and looks whether there is space again. What needs space waits for the next call. May raise
+        (JRN-011), and looks whether there is space again. Without space, the rest is tried at the next call. May raise
         StorageFailed.
         """
         if self.state in (State.FAILED, State.CLOSED):
@@ -337,10 +338,10 @@ class Journal:
         if self._writer.segment is None:
             self._try(lambda: self._writer.begin(wall_ns))
 
-    # What the disk answers (states.TABLE).
+    # Errors of the disk, and the state (states.TABLE).
 
     def _attempt(self, action: Callable[[], T]) -> T:
-        """Run a call to the disk. An error changes the state and is raised as a typed error."""
+        """Run a call to the disk. An error changes the state, and is raised as StorageFull or StorageFailed."""
         try:
             return action()
         except OSError as error:
@@ -352,7 +353,7 @@ class Journal:
             self.stats.cut_back = self._writer.cut_back
 
     def _try(self, action: Callable[[], T]) -> T | None:
-        """Run a call that may be skipped: without space it is, and only the state shows it."""
+        """Run a call that may be left out: if there is no space, it returns None, and only the state shows it."""
         try:
             return self._attempt(action)
         except StorageFull:
@@ -376,10 +377,10 @@ class Journal:
     # Reading, from any thread.
 
     def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
-        """The records behind lsn `after`, about `bytes_max` bytes of them, and the lsn up to which nothing is left out.
+        """The records after lsn `after`, about `bytes_max` bytes of them, and the lsn up to which they are complete.
 
         Returns durable records only, in order, each verified (JRN-013). Records that cannot be read are missing from
-        the result, and `take_damage` reports them. The cost depends on the size of the result alone. StorageFailed if
+        the result, and `take_damage` reports them. The cost depends only on the size of the result. StorageFailed if
         the disk fails.
         """
         try:
@@ -388,9 +389,9 @@ class Journal:
             raise failure(error, self._files, self.directory, "read") from error
 
     def oldest_spans(self) -> tuple[int, tuple[Span, ...]]:
-        """What a full spool would give up first: the last lsn of that segment, and the numbers in it.
+        """What a full spool gives up first: the last lsn of the oldest segment that is needed, and the numbers in it.
 
-        It is the lowest closed segment that some reader has not released; (0, ()) if there is none.
+        That is the lowest closed segment that some reader has not released; (0, ()) if there is none.
         """
         try:
             return self.shelf.oldest_spans(self.released)
@@ -422,8 +423,8 @@ class Journal:
     def take_damage(self) -> tuple[DamageNote, ...]:
         """Damage found by reading since the last call (JRN-022).
 
-        The caller writes it as `DamageRecord`s and reports it. The damaged files have been copied. The note that keeps
-        the node degraded is written once the record is durable.
+        The damaged files have been copied. The caller writes each as a `DamageRecord`, and reports it. Once that record
+        is durable, a note is written beside the journal, and keeps the node degraded until a person accepts the loss.
         """
         found = []
         for segment in self.shelf.segments:
@@ -446,8 +447,8 @@ class Journal:
     def is_snapshot_due(self, wall_ns: int) -> bool:
         """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040).
 
-        Without space also as soon as a released segment only waits for snapshots. If the last attempt found no space,
-        the next one is a minute later at the earliest.
+        On a full disk one is also due when a released segment waits for nothing but snapshots. After an attempt that
+        found no space, the next one is a minute later at the earliest.
         """
         covered = self._snapshots[-1].first_lsn if self._snapshots else 1
         waited_ns = abs(wall_ns - self._snapshot_at)
@@ -457,7 +458,7 @@ class Journal:
             if waited_ns < (SNAPSHOT_RELIEF_NS if self._has_snapshot_room else SNAPSHOT_RETRY_NS):
                 return False
             if self.may_shrink:
-                return True  # even without changes: the older snapshot has to cover the segment, too
+                return True  # even without changes: a segment goes only when two snapshots cover it
         if self.next_lsn == covered:
             return False
         begun = len(self.shelf.segments) - bisect_right(
@@ -473,8 +474,8 @@ class Journal:
     def snapshot(self, records: Iterable[CoreRecord], wall_ns: int) -> None:
         """Write a snapshot of the cores' condensed state; a start then replays only later records (JRN-040).
 
-        It counts once it has been read back; then all but the two newest are removed. Nothing is written if the newest
-        one covers everything. After StorageFull there is no new one, and the one before still counts.
+        It is used only after it has been read back; then all but the two newest are removed. Nothing is written if the
+        newest one covers everything. After StorageFull there is no new one, and the one before stays in use.
         """
         if self._buffer:
             self.flush(wall_ns)
@@ -515,7 +516,7 @@ class Journal:
     def forget(self, upto: int) -> None:
         """Delete segments, lowest first, whose records up to `upto` nobody needs, as far as that is safe.
 
-        It is safe for records that the older of two snapshots covers (JRN-041). While at least half of the budget is
+        A segment is safe to delete if the older of two snapshots covers it (JRN-041). While at least half of the budget is
         free and the disk is not full, released segments are kept for seven days. Cheap when there is nothing to do. May
         raise StorageFailed.
         """
@@ -536,7 +537,7 @@ class Journal:
 
     @property
     def may_shrink(self) -> bool:
-        """Whether a closed segment is released, and waits only for snapshots or for its age to be deleted."""
+        """Whether a closed segment is released, and stays only until snapshots cover it or it is old enough."""
         segments = self.shelf.segments
         return len(segments) > 1 and segments[0].last_lsn <= self.released
 

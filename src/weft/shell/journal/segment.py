@@ -1,12 +1,12 @@
 """One file of a journal on disk: where it ends, and reading from the middle of it.
 
-A reader that asks for records behind an lsn must not pay for those before it. So a segment keeps a sparse index, one
-(lsn, offset) per 256 KiB. The writer adds to it as it writes; for a file found at a start it grows as the file is read.
-Between two entries a walk reads only the heads of batches; the bodies that it returns are verified at every read
-(JRN-013). If something does not fit, the whole file is judged (JRN-020), its gaps are remembered, and later walks skip
-them.
+A reader that asks for the records after an lsn must not pay for those before it. So a segment keeps a sparse index: one
+(lsn, offset) per 256 KiB. The writer adds entries as it writes; for a file that a start has found, the index grows as
+the file is read. From the nearest entry on, a walk reads only the heads of batches, up to the first record that is
+wanted; the bodies that it returns are verified at every read (JRN-013). If a batch does not continue the one before it,
+the whole file is judged (JRN-020): its gaps are remembered, and later walks skip them.
 
-One thread writes, any number read. What readers may see is published by one assignment to `end`, after the sync.
+One thread writes, any number of threads read. Readers see what is before `end`, which the writer assigns after a sync.
 """
 
 from bisect import bisect_right
@@ -44,15 +44,15 @@ SEGMENT_SUFFIX: Final = ".seg"
 SNAPSHOT_SUFFIX: Final = ".snap"
 
 
-class Misfit(Exception):  # never leaves this module; means that the file has to be judged
+class Misfit(Exception):  # never leaves this module: whoever catches it has the file judged
     """A batch that does not continue the one before it."""
 
 
 class End(NamedTuple):
-    """Up to where a file can be read."""
+    """Where the readable part of a file ends."""
 
     lsn: int
-    """The lsn of the record that would follow."""
+    """The lsn of the next record."""
     offset: int
 
 
@@ -70,7 +70,7 @@ class Segment:
         self.size = size
         """Bytes of the file."""
         self.chain: int | None = header.prev
-        """Checksum of the last body; None if that cannot be read."""
+        """Checksum of the last body, which the next file names; None if that body cannot be read."""
         self.seal: Batch | None = None
         self.last_batch_at = HEADER_BYTES
         """Where the last readable batch with records begins, once the file has been judged."""
@@ -81,7 +81,7 @@ class Segment:
 
     @classmethod
     def load(cls, files: Files, path: Path, node: bytes | None) -> "Segment":
-        """Load a file from disk and read its header; PeerError `bad-header` or `foreign`."""
+        """Read the header of a file on disk; PeerError `bad-header` or `foreign` (of another node)."""
         file = files.open(path)
         try:
             return cls(path, decode_header(files.read(file, 0, HEADER_BYTES), node), files.size(file))
@@ -98,7 +98,7 @@ class Segment:
         return self.end.lsn - 1
 
     def note(self, lsn: int, offset: int) -> None:
-        """Add the start of a batch to the index, unless the last entry is close."""
+        """Add the start of a batch to the index, unless it is within 256 KiB of the last entry."""
         if offset - self._index[-1][1] >= INDEX_BYTES:
             with self._noting:
                 if offset - self._index[-1][1] >= INDEX_BYTES:
@@ -109,18 +109,18 @@ class Segment:
         with self._noting:
             return self._index[max(0, bisect_right(self._index, (lsn, LSN_MAX)) - 1)]
 
-    # Finding out what the file is.
+    # Finding the end and the gaps.
 
     def settle(self, files: Files, next_lsn: int) -> None:
-        """Find the end of a file; another one, which begins with `next_lsn`, follows it.
+        """Find the end of a file that another one follows, whose first record is `next_lsn`.
 
-        The last bytes suffice unless they are damaged.
+        The last bytes of the file suffice, unless they are damaged.
         """
         file = files.open(self.path)
         try:
             start = max(HEADER_BYTES, self.size - TAIL_BYTES)
             last = find_end(files.read(file, start, self.size - start), start, self.header.salt)
-            if last is None or last.offset == HEADER_BYTES:  # the second case may be a stub, which is one gap
+            if last is None or last.offset == HEADER_BYTES:  # a file whose only batch is its seal may be one gap
                 self._walk_to_end(files, file, LSN_MAX)
             else:
                 self._end_with(last)
@@ -130,7 +130,7 @@ class Segment:
             files.close(file)
 
     def extend(self, files: Files) -> None:
-        """Read what a running writer has added since; a batch that is still being written is left out."""
+        """Find the end again of a file that is being written to; a batch that is not complete yet is left out."""
         file = files.open(self.path)
         try:
             self.size = files.size(file)
@@ -156,7 +156,7 @@ class Segment:
         return self.adopt(judge(read_whole(files, self.path), self.header.node, is_last=is_last), next_lsn)
 
     def adopt(self, judgement: Judgement, next_lsn: int | None) -> Judgement:
-        """Take over a judgement; a gap at the end reaches to the beginning of the next file."""
+        """Take gaps and end from a judgement; a gap at the end reaches to the beginning of the next file."""
         judgement = _closed(judgement, next_lsn)
         if _is_leftover(judgement, next_lsn):
             judgement = judgement._replace(verdict=Verdict.TORN, gaps=())
@@ -169,7 +169,7 @@ class Segment:
         return judgement
 
     def judge_again(self, files: Files, end: End) -> None:
-        """Find the gaps of a file that seemed good up to `end`; it may be written to at the same time."""
+        """Judge a file again, up to `end`, since it did not read as expected; it may be written to meanwhile."""
         data = read_whole(files, self.path)[: end.offset]
         self._know(_closed(judge(data, self.header.node, is_last=False), end.lsn))
 
@@ -181,13 +181,13 @@ class Segment:
         self.gaps = (*self._joint, *judgement.gaps)
 
     def torn_off(self) -> None:
-        """Record as damage that it does not continue the file before it, although its numbers do."""
+        """Add a gap: the file does not name the checksum of the file before it, although its numbers continue."""
         if not self._joint:
             self._joint = (Gap(HEADER_BYTES, HEADER_BYTES, self.first_lsn, self.first_lsn, "chain"),)
             self.gaps = (*self._joint, *self.gaps)
 
     def footer(self, files: Files) -> list[FooterEntry] | None:
-        """The entries of its seal; None if it has none."""
+        """The entries of its seal; None if it is not sealed."""
         if self.seal is None:
             return None
         file = files.open(self.path)
@@ -199,10 +199,10 @@ class Segment:
     # Reading.
 
     def read(self, files: Files, after: int, bytes_max: int) -> tuple[list[Entry], int, int]:
-        """The records behind `after`; the lsn up to which nothing is left out; how many bytes the records have.
+        """The records after lsn `after`, the lsn up to which they are complete, and how many bytes they have.
 
-        Stops after about `bytes_max` bytes. A record that cannot be read is missing; one that cannot be decoded becomes
-        a `DamageRecord`.
+        Stops after about `bytes_max` bytes. Records in gaps are left out; one that cannot be decoded becomes a
+        `DamageRecord`.
         """
         end = self.end
         for _ in range(2):
@@ -213,7 +213,7 @@ class Segment:
         raise OurFault(f"{self.path} does not read as it was judged")
 
     def verify(self, files: Files) -> bool:
-        """Read and verify all of it (JRN-013); False if that changed the known gaps."""
+        """Read and verify the whole file (JRN-013); False if its gaps are not those that were known."""
         known, end = self.gaps, self.end
         file = files.open(self.path)
         try:
@@ -227,7 +227,7 @@ class Segment:
         return self.gaps == known
 
     def is_complete(self, files: Files) -> bool:
-        """Whether a file that nobody writes to is valid from header to seal; if so, its end is set."""
+        """Whether a file that nobody writes to is valid from header to seal; if it is, its end is set."""
         file = files.open(self.path)
         try:
             walk = Walk(self, files, file, (self.first_lsn, HEADER_BYTES), End(LSN_MAX, self.size))
@@ -263,7 +263,7 @@ class Segment:
         return entries, end.lsn - 1, taken
 
     def entries(self, files: Files, since: int = 1) -> Iterator[Entry]:
-        """All records from `since` on, read in pieces; a `DamageRecord` in place of unreadable ones (JRN-022)."""
+        """All records from `since` on, read piece by piece; each gap is returned as a `DamageRecord` (JRN-022)."""
         after = max(since, self.first_lsn) - 1
         last = self.last_lsn
         yield from ((since, record) for lsn, record in self.damages(upto=after) if since < record.end_lsn)
@@ -274,7 +274,7 @@ class Segment:
             after = upto
 
     def damages(self, after: int = 0, upto: int = LSN_MAX) -> list[tuple[int, DamageRecord]]:
-        """Known gaps whose first lsn is in `after < lsn <= upto`, by that lsn."""
+        """The gaps that begin after `after` and not after `upto`, with their first lsn, in order."""
         return [
             (gap.first_lsn, DamageRecord(gap.first_lsn, gap.end_lsn or gap.first_lsn, self.path.name, gap.why))
             for gap in self.gaps
@@ -283,7 +283,7 @@ class Segment:
 
 
 def _closed(judgement: Judgement, next_lsn: int | None) -> Judgement:
-    """The judgement with an end for a gap that reaches to the next file."""
+    """The judgement, in which a gap at the end of the file ends where the next file begins."""
     *gaps, tail = judgement.gaps or (None,)
     if tail is None or tail.end_lsn is not None:
         return judgement
@@ -292,13 +292,13 @@ def _closed(judgement: Judgement, next_lsn: int | None) -> Judgement:
 
 
 def _is_leftover(judgement: Judgement, next_lsn: int | None) -> bool:
-    """Whether everything unreadable stands after the last record, as the next file proves."""
+    """Whether all that cannot be read stands after the last record: the next file continues from there."""
     tail = judgement.gaps[0] if len(judgement.gaps) == 1 else None
     return tail is not None and tail.why == "checksum" and tail.first_lsn == tail.end_lsn == next_lsn
 
 
 def understood(data: bytes, lsn: int, name: str) -> Record:
-    """The record in these bytes, whose checksum is right; a `DamageRecord` if they cannot be decoded all the same."""
+    """Decode a record whose checksum is right; a `DamageRecord` if it cannot be decoded all the same."""
     try:
         return decode_record(data)
     except PeerError:
@@ -306,7 +306,7 @@ def understood(data: bytes, lsn: int, name: str) -> Record:
 
 
 class Walk:
-    """Steps through a segment batch by batch, reading only what is needed."""
+    """Goes through a segment batch by batch, and reads only what is needed."""
 
     def __init__(self, segment: Segment, files: Files, file: File, start: tuple[int, int], end: End) -> None:
         self._segment, self._files, self._file, self._end = segment, files, file, end
@@ -318,9 +318,10 @@ class Walk:
         self._base = 0
 
     def next(self, wanted: int) -> Batch | None:
-        """The next batch with a record from `wanted` on, its body verified; None at the end.
+        """The next batch with a record of lsn `wanted` or later, its body verified; None at the end.
 
-        Skips other batches by their heads, and skips known gaps. Misfit for anything else.
+        Of other batches only the heads are read, and known gaps are skipped. Misfit if a batch does not continue
+        the one before it, or its body is damaged.
         """
         while self.offset < self._end.offset:
             if self._gaps and self._gaps[0].offset <= self.offset:
@@ -339,7 +340,7 @@ class Walk:
         return None
 
     def count(self, batch: Batch) -> list[slice]:
-        """The positions of the records in the batch that `next` has just returned. Misfit if they do not fill it."""
+        """Where the records of the batch lie that `next` has just returned; Misfit if they do not fill it."""
         start = batch.body.start - self._base
         places = split(self._data, start, start + batch.size, batch.records)
         if places is None:

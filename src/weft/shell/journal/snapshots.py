@@ -1,6 +1,6 @@
 """Writes a snapshot: the condensed state of the cores, from which a start is quick (JRN-040).
 
-A snapshot is a file like a segment, numbered by the first record that it does *not* cover. It counts only when it is
+A snapshot is a file like a segment, named after the first record that it does *not* cover. It is used only once it is
 complete, renamed to its final name, durable and read back. The one before it is kept as well, so that a corrupt newest
 snapshot costs only a longer start.
 """
@@ -57,13 +57,13 @@ class SnapshotWriter:
         self._waiting, self._waiting_bytes = [], 0
 
     def _append(self, data: bytes | bytearray) -> None:
-        assert self._file is not None, "a finished snapshot takes nothing more"
+        assert self._file is not None, "nothing can be added to a finished snapshot"
         append_whole(self._files, self._file, data)
 
     def finish(self) -> Segment | None:
-        """Seal, sync, rename, sync the directory, read back.
+        """Seal, sync, rename, sync the directory, and read back.
 
-        None if the file read back differs from what was written.
+        None if what is read back is not what was written.
         """
         self._write()
         seal, _ = encode_seal(self._contents, self._lsn, self._chain, self._header.salt)

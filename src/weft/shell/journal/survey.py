@@ -1,9 +1,9 @@
 """The files in a journal's directory, read before anything is changed there.
 
-Each file begins with the record after the last one of the file before, and names the checksum of its last body. So
-headers and last bytes alone show whether a file is missing, foreign or misplaced, without reading what is between
-(JRN-011, JRN-024). A reader of a running node, `weft journal verify` and a start all begin with this survey; only a
-start goes on to change something.
+Each file begins with the record that follows the last one of the file before, and names the checksum of that file's
+last body. So the headers and last bytes of files show whether one is missing, foreign or misplaced; what is between need
+not be read (JRN-011, JRN-024). A reader of a running node, `weft journal verify` and a start all begin with this survey;
+only a start goes on to change files.
 """
 
 import re
@@ -28,10 +28,10 @@ class Fault(NamedTuple):
     kind: str
     """`bad-header`, `foreign`, `misplaced`, `missing` or `gone`."""
     name: str
-    """The file; if files are missing, the one that follows them, if there is one."""
+    """The file; if files are missing, the one after them, if there is one."""
     first_lsn: int = 0
     end_lsn: int = 0
-    """The lsn before which missing records end; they begin with `first_lsn`."""
+    """Missing are the records from `first_lsn` up to, and without, this lsn."""
 
     def __str__(self) -> str:
         return _FAULTS[self.kind].format(fault=self)
@@ -53,16 +53,16 @@ class Survey:
         self.files, self.directory, self.node = files, directory, node
         self.segments: list[Segment] = []
         self.snapshots: list[Segment] = []
-        """Those with a right header; `snapshot` finds the newest that is good throughout."""
+        """Those whose header is valid; `snapshot` finds the newest that is valid throughout."""
         self.unfinished: list[Path] = []
-        """What a crash left in the making: no record stands in it."""
+        """Files that a crash has interrupted before any record was in them."""
         self.unfinished_lsn: int | None = None
-        """What the segment in the making would have begun with: the one before it was complete by then."""
+        """The first lsn of the interrupted segment: the segment before it was complete by then."""
         self.ignored: list[Path] = []
-        """Snapshots that are not whole."""
+        """Snapshots that are incomplete or damaged."""
         self.faults: list[Fault] = []
         self.newest = read_newest(files, directory, node)
-        """Header of the newest segment, as the note beside the segments has it."""
+        """Header of the newest segment, by the note that is kept beside the segments (see `witness`)."""
         if self.newest is not None and node is None:
             self.node = self.newest.node
         names = _names(files, directory, is_noted=self.newest is not None)
@@ -113,7 +113,7 @@ class Survey:
             self.files.close(file)
 
     def settle(self) -> None:
-        """Find the end of each file but the last, and check that the next one begins there."""
+        """Find the end of each segment but the last, and check that the next one begins there."""
         for segment, following in pairwise(self.segments):
             segment.settle(self.files, following.first_lsn)
             if segment.end.lsn < following.first_lsn:
@@ -122,7 +122,7 @@ class Survey:
                 self.faults.append(Fault("misplaced", following.path.name))
 
     def join(self) -> None:
-        """Record damage where a file does not name the checksum of the last body in the file before."""
+        """Add a gap where a segment does not name the checksum of the last body in the segment before."""
         for segment, following in pairwise(self.segments):
             is_broken_off = segment.gaps and segment.gaps[-1].end_lsn == segment.end.lsn
             if not is_broken_off and segment.chain not in (None, following.header.prev):
@@ -163,7 +163,7 @@ class Survey:
 
 
 def _names(files: Files, directory: Path, *, is_noted: bool) -> list[str]:
-    """The names in the directory. If it is gone: none where a note shows that it was there, else FileNotFoundError."""
+    """The names in the directory. If it is gone: none, if a note shows that it was there; else FileNotFoundError."""
     try:
         return files.list(directory)
     except FileNotFoundError:
