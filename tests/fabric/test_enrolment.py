@@ -32,12 +32,12 @@ class Site:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.port, *self.others = free_blocks(4, FIRST_PORT)
+        self.ports = free_blocks(4, FIRST_PORT)
+        self.port, *self.others = self.ports
         self.running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
-        lake = ["--lake", str(self.place / "lake")]
-        self.begin("up", "--name", "root", "--level", "root", "--fleet", FLEET, *self.where("root", self.port), *lake)
+        self.begin(*self.root_words(self.port))
         self.until(lambda: try_status(self.port) is not None, "the root answers")
         return self
 
@@ -50,6 +50,11 @@ class Site:
             except subprocess.TimeoutExpired:
                 each.kill()
                 each.wait()
+
+    def root_words(self, port: int) -> tuple[str, ...]:
+        """What starts the first root."""
+        lake = ("--lake", str(self.place / "lake"))
+        return ("up", "--name", "root", "--level", "root", "--fleet", FLEET, *self.where("root", port), *lake)
 
     def where(self, name: str, port: int) -> list[str]:
         return ["--port", str(port), "--state", str(self.place / name)]

@@ -90,14 +90,20 @@ class Measuring(Site):
             assert 0 == each.wait(30), self.said()
         self.running.clear()
 
+    def lakes(self) -> list[Path]:
+        """Those of all nodes that were the root."""
+        return [self.place / "lake"]
+
     def lost_and_doubled(self) -> tuple[dict[str, Any], int]:
-        """What nodes numbered and the lake has not, and how many rows it has twice."""
-        lake = Fabric(self.place, {})
-        lake.lake = self.place / "lake"
-        made = numbered_in(*(self.place / name / "journal" for name in self.all))
-        drained, doubled = lake.drained()
-        assert len(list(made)) >= len(self.all)
-        return {str(origin): list(missing) for origin, missing in made - drained}, doubled
+        """What nodes numbered and no lake has, and how many rows a lake has twice."""
+        missing, doubled = numbered_in(*(self.place / name / "journal" for name in self.all)), 0
+        assert len(list(missing)) >= len(self.all)
+        for path in self.lakes():
+            lake = Fabric(self.place, {})
+            lake.lake = path
+            drained, twice = lake.drained()
+            missing, doubled = missing - drained, doubled + twice
+        return {str(origin): list(ranges) for origin, ranges in missing}, doubled
 
 
 @pytest.fixture
