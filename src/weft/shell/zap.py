@@ -43,6 +43,10 @@ class Gatekeeper:
         """The address of the peer that was refused last, if it is known."""
         self.crowd = Crowd()
         """The connections that have not proved a key."""
+        self._failed: set[int] = set()
+        """Sockets at which a handshake has failed; the event that a connection has ended follows, and says which."""
+        self._sent_away: set[tuple[int, int]] = set()
+        """Connections, by socket and descriptor, that this node ends, and has counted."""
         self._monitors = Monitors(context)
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
@@ -71,14 +75,16 @@ class Gatekeeper:
         """Stop watching a socket, before it is closed."""
         if self._monitors.ignore(made):
             self.crowd.leave(id(made))
+            self._failed.discard(id(made))
+            self._sent_away = {each for each in self._sent_away if each[0] != id(made)}
 
     def _note(self, door: int, event: int, value: int, _: str) -> None:
         if event == zmq.EVENT_ACCEPTED:
             self._note_came(door, value)
         elif event == zmq.EVENT_DISCONNECTED:
-            self.crowd.went(door, value)
+            self._note_went(door, value)
         else:
-            self.decided["no-handshake"] += 1
+            self._failed.add(door)
 
     def _note_came(self, door: int, fd: int) -> None:
         peer = peer_of(fd)
@@ -88,6 +94,14 @@ class Gatekeeper:
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
+    def _note_went(self, door: int, fd: int) -> None:
+        """Count a failed handshake, unless this node has ended the connection and counted why."""
+        self.crowd.went(door, fd)
+        if (door, fd) not in self._sent_away and door in self._failed:
+            self.decided["no-handshake"] += 1
+        self._failed.discard(door)
+        self._sent_away.discard((door, fd))
+
     def _look(self) -> None:
         """End connections that have sent too much without a proof; look again while there are some without one."""
         for knock in self.crowd.loud():
@@ -96,6 +110,7 @@ class Gatekeeper:
 
     def _send_away(self, knock: Knock, why: str) -> None:
         if hang_up(knock):
+            self._sent_away.add((knock.door, knock.fd))
             self.decided[why] += 1
             self.last_refused = knock.peer[0]
 
