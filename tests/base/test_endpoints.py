@@ -83,3 +83,28 @@ def test_the_ports_of_a_block_differ_and_fit_into_it() -> None:
     ports = [getattr(endpoints, name) for name in names]
     assert len(ports) == len(set(ports))
     assert all(0 <= port <= 9 for port in ports)
+
+
+@pytest.mark.parametrize(
+    "host, is_loopback",
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.255.0.9", True),
+        ("::1", True),
+        ("0:0:0:0:0:0:0:1", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("128.0.0.1", False),
+        ("192.168.1.20", False),
+        ("::ffff:192.168.1.20", False),
+        ("fe80::1%eth0", False),
+        ("127.0.0.1.example", False),
+        ("127.0.0.1000", False),
+        ("laptop.local", False),
+        ("", False),
+    ],
+)
+def test_what_only_this_machine_reaches_is_known(host: str, is_loopback: bool) -> None:
+    assert is_loopback == endpoints.is_loopback(host)

@@ -16,7 +16,8 @@ from weft.shell.http.assets import assets
 from weft.shell.http.gate import Gate
 from weft.shell.http.limits import HEAD_BYTES_MAX
 from weft.shell.http.messages import Request, Response, Route, Routes, Stream, event, json_response
-from weft.shell.http.server import Server, with_loopback
+from weft.shell.http.server import Server
+from weft.shell.listening import with_loopback
 
 HELLO = Route(lambda _: Response(200, "text/plain", b"hello\n"))
 

@@ -50,6 +50,9 @@ class Node:
         self.orders.append(order)
         self.stirred.set()
 
+    def break_off(self, failure: BaseException) -> None:
+        raise failure
+
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not holds():

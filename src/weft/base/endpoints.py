@@ -1,6 +1,7 @@
 """Endpoints: `host:port`, where port is the first of a node's ten; IPv6 stands in brackets."""
 
 import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 ANNOUNCEMENTS: Final = 0
@@ -14,7 +15,6 @@ CLIENTS: Final = 8
 MESH: Final = 9
 """What stands on which port of a block."""
 PORT_MAX: Final = 65_535 - 9
-_LOOPBACK: Final = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 _ENDPOINT: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]{2,60}\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,253}))?:([0-9]{1,5})")
 
 
@@ -56,12 +56,26 @@ def port_of(endpoint: str) -> int:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine can reach `host`.
+    """Whether only programs of this machine can reach `host`; False for names other than `localhost`.
 
     >>> is_loopback("127.0.0.1"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("10.0.0.1")
     (True, True, True, False)
     """
-    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+    address = address_of(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def address_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a host is; None for a name. An IPv4 address inside IPv6 becomes itself.
+
+    >>> address_of("::ffff:10.0.0.1"), address_of("sensor.example")
+    (IPv4Address('10.0.0.1'), None)
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def shifted(endpoint: str, by: int) -> str:

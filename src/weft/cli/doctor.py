@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.kit.exits import DONE, NOT_SO
+from weft.cli.kit.lines import print_compact
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -73,7 +73,7 @@ def doctor(
 
 def _show(found: "Finding", *, json: bool) -> None:
     if json:
-        sys.stdout.write(msgspec.json.encode(found._asdict()).decode() + "\n")
+        print_compact(found._asdict())
     else:
         print(clean(f"{found.state:4} {found.what:10} {found.text}", keeps="\n"))
         if found.mend:

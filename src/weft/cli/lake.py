@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of, place_of
 from weft.cli.kit.exits import DONE, NOT_SO
+from weft.cli.kit.lines import print_compact
 from weft.cli.kit.options import Flag
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, SegmentFault
@@ -64,7 +64,7 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     drained = [summary for stream in streams_of(home) for summary in _proved(summarize, home, stream)]
     tables = [_table(home, path) for path in sorted(home.tables().glob("*/*")) if (path / "_delta_log").is_dir()]
     if json:
-        _print({"lake": str(home.root), "drained": drained, "tables": tables})
+        print_compact({"lake": str(home.root), "drained": drained, "tables": tables})
         return
     print(f"{'drained':24} {'rows':>14} {'bytes':>14} {'segments':>9}  last received")
     for entry in drained:
@@ -93,7 +93,7 @@ def schema(table: str, /, *, json: Flag = False) -> None:
         raise UserError("no-table", f"there is no table {table!r}", ", ".join(found))
     if json:
         columns = [{"name": c.name, "type": c.type, "optional": c.optional, "doc": c.doc} for c in found[table].columns]
-        _print({"table": table, "columns": columns})
+        print_compact({"table": table, "columns": columns})
     else:
         print(found[table].markdown())
 
@@ -119,7 +119,7 @@ def segments(
         raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STREAMS))
     found = _proved(lambda: list(manifests_of(open_drained(lake), stream, since)))[:limit]
     if json:
-        _print(found)
+        print_compact(found)
         return
     for manifest in found:
         print(_line(manifest))
@@ -143,7 +143,7 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
     looked = [found for stream in streams_of(home) for found in audit(home, stream, deep=deep)]
     faults = [found for found in looked if found.fault is not None]
     if json:
-        _print({"segments": len(looked), "rows": sum(found.rows for found in looked), "faults": faults})
+        print_compact({"segments": len(looked), "rows": sum(found.rows for found in looked), "faults": faults})
     else:
         for found in faults:
             print(f"{found.stream} {found.drain}:{found.number} {found.fault}: {found.why}")
@@ -170,7 +170,7 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
         raise UserError("no-consumer", f"{remove!r} is not registered", ", ".join(names) or "nobody is")
     found = registered.consumers(home)
     if json:
-        _print(found)
+        print_compact(found)
         return
     for consumer in found:
         at = ", ".join(f"{drain[:8]} {number}+{row}" for drain, (number, row) in consumer.offset.at.items())
@@ -250,7 +250,3 @@ def _instant(wall_ns: int | None) -> str:
     if not wall_ns:
         return "-"
     return datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _print(value: Any) -> None:
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

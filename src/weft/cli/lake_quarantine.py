@@ -2,15 +2,14 @@
 
 import json as json_module
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.lines import print_compact
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -55,7 +54,7 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     with Lake(open_layout(lake).root) as asked:
         found = asked.query(SUMS).to_pylist() if QUARANTINE in asked.tables() else []
     if json:
-        _print(found)
+        print_compact(found)
         return
     print(f"{'stream':14} {'reason':24} {'rows':>12} {'batches':>8}  last received")
     for row in found:
@@ -137,7 +136,7 @@ def retry(
         finally:
             spark.stop()
     if json:
-        _print(told)
+        print_compact(told)
         return
     verb = "would come" if dry_run else "came"
     print(f"{told['held']:,} rows of {stream} refused as {reason}; {told['returned']:,} {verb} back")
@@ -208,7 +207,3 @@ def _plain(value: Any) -> str:
 def _instant(row: dict[str, Any]) -> str:
     last = row["last_received"]
     return "-" if last is None else f"{last:%Y-%m-%d %H:%M:%S}"
-
-
-def _print(value: Any) -> None:
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Final
 
-import msgspec
 from cyclopts import App, Parameter
 
 from weft import __version__
@@ -16,6 +15,7 @@ from weft.base.errors import UserError
 from weft.base.now import seconds
 from weft.cli.kit.bar import progress
 from weft.cli.kit.exits import DONE, NOT_SO, VOID
+from weft.cli.kit.lines import print_compact
 from weft.cli.kit.options import Flag
 from weft.sim import report
 from weft.sim.bridgeplan import BRIDGED
@@ -118,7 +118,7 @@ def _keep_history(outcome: Outcome, plan: Plan, path: Path | None) -> None:
 
 def _tell(outcome: Outcome, *, json: bool) -> None:
     if json:
-        print(msgspec.json.encode(report.facts_of(outcome)).decode())
+        print_compact(report.facts_of(outcome))
     elif outcome.is_green:
         print("\n".join(report.summary(outcome)))
     else:
@@ -226,7 +226,7 @@ def _tell_soak(done: float, seeds: int, voids: int, met: tuple[Counter[str], lis
         "unmet": missing,
     }
     if json:
-        print(msgspec.json.encode(sums).decode())
+        print_compact(sums)
     else:
         print(f"{sums['node_minutes']} node-minutes up to seed {seeds - 1}: every promise held")
         print(
@@ -306,7 +306,7 @@ def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: boo
                 "seeds": each.seeds,
                 "within": bug.within,
             }
-            print(msgspec.json.encode(line).decode())
+            print_compact(line)
         else:
             how = f"after {each.seeds} of {bug.within} seeds" if each.rule else f"NOT caught by {bug.within} seeds"
             word = each.rule if each.is_right else f"{each.rule or 'nobody'}, not by {bug.caught_by}"
@@ -359,7 +359,7 @@ def list_all(*, json: Flag = False) -> int:
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:
-        print(msgspec.json.encode(rows).decode())
+        print_compact(rows)
         return DONE
     for title, table in rows.items():
         print(f"{title}:")

@@ -15,6 +15,7 @@ from weft.cli.doctor_fleet import judged
 from weft.cli.doctor_node import LOOKS
 from weft.cli.doctor_node import findings as of_node
 from weft.cli.kit.exits import DONE, NOT_SO
+from weft.cli.kit.lines import print_compact
 from weft.cli.kit.options import Flag
 from weft.cli.status import NO_ANSWER, ORDER, Ask, Picture, picture_of
 from weft.cli.which import PORT, AskedPort
@@ -86,7 +87,7 @@ def formats(*, json: Flag = False) -> int:
         json: one array of {"what", "where", "version", "other"}.
     """
     if json:
-        print(msgspec.json.encode([one._asdict() for one in FORMATS]).decode())
+        print_compact([one._asdict() for one in FORMATS])
         return DONE
     for one in FORMATS:
         print(f"{one.what:24} {one.version:20} {one.other}")
@@ -109,7 +110,7 @@ def check(*, port: AskedPort = PORT, lake: Path | None = None, json: Flag = Fals
     for found in _findings(port, lake):
         is_free &= found.state == FINE
         if json:
-            print(msgspec.json.encode(found._asdict()).decode(), flush=True)
+            print_compact(found._asdict())
         else:
             print(f"{found.state:4} {found.what}: {found.text}" + (f"\n     try: {found.mend}" if found.mend else ""))
     if not json:

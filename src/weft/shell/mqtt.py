@@ -18,7 +18,7 @@ import contextlib
 import importlib
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from weft.base.chance import Chance
 from weft.base.effects import Source
@@ -28,6 +28,7 @@ from weft.cores.store.messages import LinkDown, LinkUp
 from weft.node.storetable import EMBEDDED
 from weft.shell.broker import LOOPBACK, Broker
 from weft.shell.mqttlogin import NO_LOGIN, Login, Sealer
+from weft.shell.runner import NodeRunner
 
 if TYPE_CHECKING:
     from weft.shell.mqttsession import Session
@@ -41,21 +42,6 @@ QUEUE_BYTES: Final = 64 << 20  # the same in bytes, because one message may have
 RETRY_S: Final = (0.5, 30.0)  # LNK-002: the first pause, doubled each time up to the last
 RETRY_SHARE: Final = 0.2
 STEADY_S: Final = 10.0  # after a connection that lasted so long, the next pause is the first one again
-
-
-class NodeRunner(Protocol):
-    """What this link needs of a node's runner."""
-
-    inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
-
-    def post(self, source: Source, frames: list[bytes]) -> None:
-        """Queue a message for the node's next turn."""
-
-    def order(self, core: str, order: Any) -> None:
-        """Give a core an order."""
-
-    def break_off(self, failure: BaseException) -> None:
-        """End the node: a promise inside Weft is broken."""
 
 
 class Place(NamedTuple):

@@ -7,7 +7,7 @@ with one write and one sync. A failed write raises `StorageFailed`, and nothing 
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
 from weft.base.errors import StorageFailed
@@ -24,6 +24,22 @@ from weft.shell.timing import Timings
 
 TURNS_MAX: Final = 8  # turns in one callback; then other callbacks of the loop (http, timers) run
 TURNS_NS: Final = 20 * MILLISECOND  # the same for long turns
+
+
+class NodeRunner(Protocol):
+    """What a link that runs in the node's process needs of its runner."""
+
+    inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
+    """By channel and peer, what takes messages that the node sends there."""
+
+    def post(self, source: Source, frames: list[bytes]) -> None:
+        """Queue a message for the node's next turn."""
+
+    def order(self, core: str, order: Any) -> None:
+        """Give a core an order."""
+
+    def break_off(self, failure: BaseException) -> None:
+        """End the node: a promise inside Weft is broken."""
 
 
 class Runner:

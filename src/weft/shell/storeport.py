@@ -11,17 +11,15 @@ requests are not read either, and the core is told to pause.
 """
 
 import asyncio
-import contextlib
-import ipaddress
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgpack
 
 from weft.base.effects import Source
-from weft.base.endpoints import host_of, port_of
+from weft.base.endpoints import host_of, is_loopback, port_of
 from weft.base.errors import UserError
 from weft.cores.store.messages import (
     ClientCame,
@@ -33,7 +31,8 @@ from weft.cores.store.messages import (
     HangUp,
 )
 from weft.shell.kernel import Address
-from weft.shell.listening import stop_listening
+from weft.shell.listening import stop_listening, with_loopback
+from weft.shell.runner import NodeRunner
 
 CLIENTS: Final = "store-clients"
 JOIN: Final = "store-join"
@@ -48,19 +47,6 @@ OUT_BYTES: Final = 1 << 20  # bytes that wait for a slow reader; with more, its 
 OUT_BYTES_LOW: Final = 256 << 10  # with less, they go on
 LINGER_S: Final = 3.0  # time for the last messages on a connection that is being closed
 DIAL_S: Final = 10.0  # time to connect
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
-
-
-class NodeRunner(Protocol):
-    """What the port needs of a node's runner."""
-
-    inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
-
-    def post(self, source: Source, frames: list[bytes]) -> None:
-        """Queue a message for the node's next turn."""
-
-    def order(self, core: str, order: Any) -> None:
-        """Give a core an order."""
 
 
 class Splitter:
@@ -228,9 +214,8 @@ class StorePort:
     async def listen(self, host: str, port: int) -> None:
         """Listen for clients at `host`, and on loopback, too; UserError `port-taken`."""
         loop = asyncio.get_running_loop()
-        hosts = [host] if host in EVERYWHERE or host == "localhost" or _is_loopback(host) else [host, "127.0.0.1"]
         try:
-            self._server = await loop.create_server(self._take, hosts, port)
+            self._server = await loop.create_server(self._take, with_loopback(host), port)
         except OSError as error:
             raise UserError(
                 "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another [store] port"
@@ -284,7 +269,7 @@ class StorePort:
         self._connections[peer] = connection
         self.runner.inside[channel, peer] = connection.hear
         if channel == CLIENTS:
-            self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", host == here or _is_loopback(host)))
+            self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", host == here or is_loopback(host)))
 
     def lost(self, connection: Connection, why: str) -> None:
         """A connection has ended."""
@@ -293,11 +278,3 @@ class StorePort:
             return  # a refused client
         self.runner.inside.pop((channel, peer), None)
         self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
-
-
-def _is_loopback(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        address = ipaddress.ip_address(host.partition("%")[0])
-        mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address).is_loopback
-    return False

@@ -45,9 +45,10 @@ from weft.shell.health import FAILED, HEARD, Health, Machine, worst
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
 from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes
-from weft.shell.http.server import Server, with_loopback
+from weft.shell.http.server import Server
 from weft.shell.journal import Journal
 from weft.shell.links import Links
+from weft.shell.listening import with_loopback
 from weft.shell.log import Log
 from weft.shell.metrics import CONTENT_TYPE, exposition
 from weft.shell.opendoors import OpenDoor

@@ -179,19 +179,13 @@ class Messages(Client):
             _hello(link, self.id, "sender")
             for tag, text in self.open.items():
                 _send(link, tag, text)
-            heard_at = said_at = next_at = time.monotonic()
+            line, next_at = _Line(link), time.monotonic()
             while not self.is_over.is_set():
                 if self.writes and len(self.open) < self.OPEN_MAX and time.monotonic() >= next_at:
                     next_at = time.monotonic() + limits.PAUSE_S
                     self._next(link)
-                if link.poll(int(limits.PAUSE_S * 1000)):
-                    heard_at = time.monotonic()
-                    self._hear(msgpack.unpackb(link.recv_multipart()[0]))
-                if time.monotonic() - said_at > 1.0:
-                    said_at = time.monotonic()
-                    _say(link, {"op": "beat"})
-                if time.monotonic() - heard_at > limits.ANSWER_S:
-                    raise Away("silent")
+                if frames := line.next(limits.PAUSE_S):
+                    self._hear(msgpack.unpackb(frames[0]))
         finally:
             link.close()
 
@@ -237,16 +231,10 @@ class Reader(Client):
             _hello(link, self.id, f"reader-{self.at.name}")
             stand = {"op": "reg", "reg": 1, "dir": "in", "type": "t.mail", "at": "before-all", "access": "ro"}
             _say(link, {**stand, "confirm": True, "window": 64})
-            heard_at = said_at = time.monotonic()
+            line = _Line(link)
             while not self.is_over.is_set():
-                if link.poll(200):
-                    heard_at = time.monotonic()
-                    self._hear(link, *link.recv_multipart())
-                if time.monotonic() - said_at > 1.0:
-                    said_at = time.monotonic()
-                    _say(link, {"op": "beat"})
-                if time.monotonic() - heard_at > limits.ANSWER_S:
-                    raise Away("silent")
+                if frames := line.next(0.2):
+                    self._hear(link, *frames)
         finally:
             link.close()
 
@@ -262,6 +250,27 @@ class Reader(Client):
                 at += each.get("n", 1)
                 self.seen[text] = self.seen.get(text, 0) + 1
             _say(link, {"op": "conf", "reg": header["reg"], "ids": [each["id"] for each in header["m"]]})
+
+
+class _Line:
+    """A connection that was welcomed: beats once a second, and is given up when the node is silent for too long."""
+
+    def __init__(self, link: "zmq.Socket[bytes]") -> None:
+        self._link = link
+        self._heard_at = self._beat_at = time.monotonic()
+
+    def next(self, wait_s: float) -> list[bytes]:
+        """The next message, waiting at most this long for it; empty: there is none. Away if the node is silent."""
+        frames = self._link.recv_multipart() if self._link.poll(int(wait_s * 1000)) else []
+        now = time.monotonic()
+        if frames:
+            self._heard_at = now
+        if now - self._beat_at > limits.BEAT_S:
+            self._beat_at = now
+            _say(self._link, {"op": "beat"})
+        if now - self._heard_at > limits.ANSWER_S:
+            raise Away("silent")
+        return frames
 
 
 def _hello(link: "zmq.Socket[bytes]", own: bytes, name: str) -> None:

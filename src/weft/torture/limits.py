@@ -48,6 +48,7 @@ PAUSE_S: Final = 0.15  # between two writes of one client
 ANSWER_S: Final = 8.0  # seconds; then a client gives up and reconnects
 AGAIN_S: Final = 0.3  # seconds from a failed connection to the next attempt
 CATALOG_BEAT_S: Final = 1.0
+BEAT_S: Final = 1.0  # seconds between two beats of a client of chains; a node waits far longer
 TAP_S: Final = 5.0  # seconds of a tap, and between two: half of the time the broker has none
 LIFE_S: Final = (8.0, 30.0)  # seconds of a service's life before it says goodbye
 

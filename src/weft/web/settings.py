@@ -6,13 +6,13 @@ python -m weft.web.board -      the same JSON on standard input, so that no list
 """
 
 import argparse
-import ipaddress
 import os
 from collections.abc import Sequence
 from typing import IO, Annotated, Final
 
 import msgspec
 
+from weft.base.endpoints import is_loopback
 from weft.base.errors import UserError
 from weft.node.doctable import TOKEN_BYTES_MIN
 
@@ -44,12 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def settings_of(words: Sequence[str], stdin: IO[str]) -> Settings:

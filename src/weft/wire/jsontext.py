@@ -8,10 +8,12 @@ than the caller says.
 import json
 import math
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from weft.base.errors import PeerError
 from weft.wire.multipart import BAD_SUM, sum_of
+
+Key = TypeVar("Key")
 
 NESTING_MAX: Final = 16
 _STRING: Final = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"?', re.DOTALL)
@@ -110,7 +112,8 @@ def _depth_most(data: bytes) -> int:
     return most
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def dict_of(pairs: list[tuple[Key, Any]]) -> dict[Key, Any]:
+    """These pairs as a dict; ValueError if a key stands twice, of which a dict would keep the last."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")
@@ -128,4 +131,4 @@ def _float(text: str) -> float:
     return value
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=dict_of, parse_constant=_constant, parse_float=_float)

@@ -290,7 +290,7 @@ def test_planted_bug_that_null_deletes_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_planted_bug_that_keys_may_stand_twice_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "_map", dict)
+    monkeypatch.setattr(pack, "dict_of", dict)
     with pytest.raises(AssertionError):
         test_broken_bytes_are_refused_by_their_name(BROKEN[0][0], "malformed")
 

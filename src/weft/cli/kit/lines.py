@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from weft.base.now import MILLISECOND, SECOND
 
 
@@ -37,3 +39,8 @@ def clock(at_ns: int) -> str:
 def print_json(told: Any) -> None:
     """Print one line of JSON; it is written when this returns."""
     print(json.dumps(told, ensure_ascii=False), flush=True)
+
+
+def print_compact(told: Any) -> None:
+    """Print one line of JSON without spaces, also of what only msgspec writes: instants, bytes, records."""
+    print(msgspec.json.encode(told).decode(), flush=True)

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from weft.base.endpoints import address_of
 from weft.base.now import MILLISECOND
 from weft.cores.catalog import limits
 from weft.cores.catalog.refusals import Refusal
@@ -364,11 +364,5 @@ def is_local(ip: str) -> bool:
     >>> [is_local(ip) for ip in ("127.8.0.1", "::1", "0.0.0.0", "*", "localhost", "10.0.0.4", "::ffff:127.0.0.1")]
     [True, True, True, True, True, False, True]
     """
-    if ip in UNSPECIFIED:
-        return True
-    try:
-        found = ip_address(ip)
-    except ValueError:
-        return False
-    found = getattr(found, "ipv4_mapped", None) or found
-    return found.is_loopback or found.is_unspecified
+    found = address_of(ip)
+    return ip in UNSPECIFIED or (found is not None and (found.is_loopback or found.is_unspecified))

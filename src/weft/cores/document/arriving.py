@@ -6,6 +6,7 @@ also be a new peer, a peer that has restarted or moved, one that we called by an
 
 from collections.abc import Callable
 
+from weft.base.endpoints import is_loopback
 from weft.base.now import SECOND
 from weft.cores.document import limits
 from weft.cores.document.context import Context
@@ -79,7 +80,7 @@ class Arriving:
 
     def _is_at(self, host: str, address: str) -> bool:
         mine = endpoints.split(self._context.endpoint)[0]
-        return host == address or (endpoints.is_loopback(host) and address == mine)
+        return host == address or (is_loopback(host) and address == mine)
 
     def _move(self, peer: Peer, there: Peer | None, endpoint: str) -> Peer:
         """PEE-012: it listens elsewhere now. What we have sent there counts as sent to it."""
@@ -116,7 +117,7 @@ def reachable(endpoint: str, address: str) -> str:
     ('127.0.0.1:50001', '10.0.0.8:50001')
     """
     host, port = endpoints.split(endpoint)
-    is_hidden = endpoints.is_loopback(host) and not endpoints.is_loopback(address)
+    is_hidden = is_loopback(host) and not is_loopback(address)
     shown = joined(address, port) if is_hidden or endpoints.is_any(host) else ""
     return shown or endpoint
 

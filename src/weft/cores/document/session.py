@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.base.effects import Effect, Source
+from weft.base.endpoints import is_loopback
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.document import messages
@@ -141,7 +142,7 @@ class Session:
         if not order.endpoint:
             context.tell(messages.NoPort(context.session, context.settings.listen))
             return
-        if not (context.settings.is_closed or endpoints.is_loopback(endpoints.split(order.endpoint)[0])):
+        if not (context.settings.is_closed or is_loopback(endpoints.split(order.endpoint)[0])):
             context.tell(messages.SessionExposed(context.session, order.endpoint))
         context.tell(messages.SessionOpened(context.session, context.uuid, order.endpoint, self.log.count))
 

@@ -11,11 +11,11 @@ machine. An Origin must equal that Host. A request that writes must be JSON, whi
 
 import hashlib
 import hmac
-import ipaddress
 import socket
 from typing import Final
 from urllib.parse import parse_qs
 
+from weft.base.endpoints import address_of, is_loopback
 from weft.shell.http.logins import Logins
 from weft.shell.http.messages import HTML, JSON, TEXT, Request, Response, refusal
 from weft.shell.kernel import is_same_user
@@ -83,11 +83,11 @@ class Gate:
     def is_ours(self, host: str) -> bool:
         """Whether a Host header names this server: addresses do, foreign names that resolve to this machine do not."""
         name = (host if host.endswith("]") else host.rsplit(":", 1)[0]).strip("[]").lower()
-        return name in self._names or (not self._is_loopback and _address_of(name) is not None)
+        return name in self._names or (not self._is_loopback and address_of(name) is not None)
 
     def may_read(self, request: Request) -> bool:
         """Whether a request may read: from this machine, if reading is open, or with the token or the view key."""
-        if self._is_open or is_local(request.peer) or self._says_token(request):
+        if self._is_open or is_loopback(request.peer) or self._says_token(request):
             return True
         from http.cookies import CookieError, SimpleCookie  # only browsers on other machines have one
 
@@ -102,14 +102,14 @@ class Gate:
         return self._says_token(request) or (not self._always and self._is_trusted(request))
 
     def _is_trusted(self, request: Request) -> bool:
-        if not is_local(request.peer):
+        if not is_loopback(request.peer):
             return False
         (there, here), host = request.ports, request.host
         return not self._only_user or is_same_user((request.peer, there), (host, here))
 
     def _is_ours(self, request: Request, *, writes: bool) -> bool:
         """Whether the Host is allowed. Other machines may read an open server under any name, as monitoring does."""
-        if self._is_open and not writes and not is_local(request.peer):
+        if self._is_open and not writes and not is_loopback(request.peer):
             return True
         return self.is_ours(request.headers.get("host", ""))
 
@@ -132,22 +132,8 @@ class Gate:
         return refusal(403, "not-allowed", f"orders come from programs of this machine, not from {request.peer}", mend)
 
 
-def is_local(peer: str) -> bool:
-    """Whether an address is this machine's own."""
-    address = _address_of(peer)
-    return address is not None and address.is_loopback
-
-
 def _is_same(said: str, right: str) -> bool:
     return hmac.compare_digest(said.encode("utf-8", "surrogateescape"), right.encode())
-
-
-def _address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _names_of_this_machine() -> frozenset[str]:

@@ -6,7 +6,6 @@ h11 parses. Bytes that are not a request end the connection with at most a statu
 import asyncio
 import contextlib
 import inspect
-import ipaddress
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -43,7 +42,6 @@ from weft.shell.http.messages import (
 )
 from weft.shell.listening import stop_listening
 
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 REFUSALS: Final = range(400, 502)
 """Status codes that count as refused; 503 is also the regular answer of a failed node."""
 NOT_MODIFIED: Final = 304
@@ -237,14 +235,6 @@ class _Exchange(NamedTuple):
     parser: h11.Connection
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-
-
-def with_loopback(host: str) -> list[str]:
-    """The addresses to listen at: the host, and loopback, too, so that local programs always reach the server."""
-    is_there = host in (*EVERYWHERE, "localhost")
-    with contextlib.suppress(ValueError):
-        is_there = is_there or ipaddress.ip_address(host).is_loopback
-    return [host] if is_there else [host, "127.0.0.1"]
 
 
 async def next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:

@@ -4,9 +4,9 @@ An endpoint is a text of one form per address, so that two of them are the same 
 """
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
+from weft.base.endpoints import address_of
 from weft.base.errors import PeerError
 
 PORT_MAX: Final = 65_535
@@ -37,7 +37,9 @@ def parse(text: str) -> str:
 
 def join(host: str, port: int) -> str:
     """The endpoint of a numeric host and a port; ValueError for a host that is no address."""
-    address = _address(host)
+    address = address_of(host.strip("[]"))
+    if address is None:
+        raise ValueError(f"{host} is no address")
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
@@ -51,23 +53,7 @@ def split(endpoint: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that host; False for what is no address (PEE-012)."""
-    try:
-        return _address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def is_any(host: str) -> bool:
     """Whether it is the wildcard, which nobody can call; False for what is no address (PEE-012)."""
-    try:
-        return _address(host).is_unspecified
-    except ValueError:
-        return False
-
-
-def _address(host: str) -> IPv4Address | IPv6Address:
-    """With or without brackets; of two versions that mean one host, the shorter."""
-    address = ip_address(host.strip("[]"))
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+    address = address_of(host.strip("[]"))
+    return address is not None and address.is_unspecified

@@ -16,6 +16,7 @@ from msgpack import ExtType
 from msgspec import Raw
 
 from weft.base.errors import PeerError
+from weft.wire.jsontext import dict_of
 from weft.wire.store.path import big, number_of, pack_path, unpack_path
 
 BIG, PATH = 2, 3
@@ -82,7 +83,7 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 def unpack(raw: bytes) -> Any:
     """The value of its MessagePack; PeerError `malformed`."""
     _walk(raw)
-    return _unpack(raw, object_pairs_hook=_map)
+    return _unpack(raw, object_pairs_hook=dict_of)
 
 
 def check(raw: bytes, bytes_max: int, items_max: int = 0, depth_max: int = DEPTH_MAX) -> None:
@@ -127,7 +128,7 @@ def _no_list(_: list[Any]) -> list[Any]:
 
 
 def _no_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    _map(pairs)
+    dict_of(pairs)
     return _MAP
 
 
@@ -158,7 +159,7 @@ def _count(raw: bytes, items_max: int, depth_max: int) -> None:
         return closed[depth + 1]
 
     def close_map(pairs: list[tuple[Any, Any]]) -> _Closed:
-        return close([*_map(pairs).keys(), *(value for _, value in pairs)]) if pairs else close(pairs)
+        return close([*dict_of(pairs).keys(), *(value for _, value in pairs)]) if pairs else close(pairs)
 
     _survey(raw, object_pairs_hook=close_map, list_hook=close)
 
@@ -219,7 +220,7 @@ def _cut_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _sorted_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    return dict(sorted(_map(pairs).items(), key=lambda pair: pack(pair[0])))
+    return dict(sorted(dict_of(pairs).items(), key=lambda pair: pack(pair[0])))
 
 
 # What all of it stands on
@@ -330,13 +331,6 @@ def unpacker(data: bytes) -> Any:
     reader = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data) + 1)
     reader.feed(data)
     return reader
-
-
-def _map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
 
 
 def _extension(code: int, body: bytes) -> Any:
