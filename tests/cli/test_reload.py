@@ -84,7 +84,7 @@ def test_tables_are_followed_while_the_process_runs(node: Running, capsys: pytes
     ]
 
 
-@pytest.mark.proves("OPS-007", part="what cannot be had changes nothing: the node goes on with the tables before")
+@pytest.mark.proves("OPS-007", part="what cannot be had changes nothing: the node goes on with the old tables")
 def test_a_port_that_is_taken_leaves_the_node_as_it_was(node: Running, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", node.catalog))
@@ -97,7 +97,7 @@ def test_a_port_that_is_taken_leaves_the_node_as_it_was(node: Running, capsys: p
     assert 0 == reload(node.file)
     assert {"store", "catalog"} == node.cores()
     status, told = node.end()
-    assert (0, True) == (status, "  r1 goes on with the earlier tables" in told)
+    assert (0, True) == (status, "  r1 goes on with the old tables" in told)
 
 
 @pytest.mark.proves("OPS-007", part="a file that cannot be used, or of another node, is refused, and changes nothing")

@@ -2,7 +2,7 @@
 
 `[store]`, `[catalog]` and `[doc]` say which further cores a node has, and with whom they communicate. Changed tables take
 effect by a new start of the node in the same process, as a new address or key does. Durable state stays, and children and
-clients reconnect by themselves. If that start fails, the node goes on with the earlier tables.
+clients reconnect by themselves. If that start fails, the node goes on with the old tables.
 """
 
 import asyncio

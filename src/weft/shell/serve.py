@@ -124,12 +124,12 @@ async def _serve(settings: NodeSettings) -> Any:
 
 
 async def _tried(settings: NodeSettings, before: NodeSettings) -> Process:
-    """A process with changed tables; with the earlier ones if that cannot be started (OPS-007)."""
+    """A process with changed tables; with the old ones if that cannot be started (OPS-007)."""
     try:
         process = started(settings)
         await process.begin()
     except UserError as error:
-        say(f"{error}\n  {settings.node.name} goes on with the earlier tables")
+        say(f"{error}\n  {settings.node.name} goes on with the old tables")
         return started(before)
     return process
 
