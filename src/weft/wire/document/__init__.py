@@ -1,4 +1,4 @@
-"""The words of documents edited together (docs/doc.md; seed: DerbyOS): frames between peers, operations in XML, clients.
+"""The messages of documents that several people edit (docs/doc.md; seed: DerbyOS): peers, operations in XML, clients.
 
 It keeps no state. Start with `messages.py`, then `operations.py`.
 """
