@@ -156,22 +156,22 @@ class Alerts:
             self._outbox.keep(_record(ACTIVE, (origin, _plain(alert))))
         self._notify("raised", origin, alert, alert.since, now)
 
-    def _clear(self, origin: bytes, told: AlertCleared, now: Now) -> None:
+    def _clear(self, origin: bytes, cleared: AlertCleared, now: Now) -> None:
         """An alert ended.
 
         If this root does not know it, it began under an earlier root; the sinks are still notified.
         """
-        key = key_of(origin, told.name, told.labels)
+        key = key_of(origin, cleared.name, cleared.labels)
         known = self.active.get(key)
-        if known is not None and known.since > told.since:
+        if known is not None and known.since > cleared.since:
             self.counts["repeated"] += 1
             return
         self.counts["cleared"] += 1
         if known is not None:
             del self.active[key]
-            self._outbox.keep(_record(ENDED, (origin, told.name, told.labels)))
-        self.ended.append(told)
-        self._notify("cleared", origin, told, told.at, now, told.why)
+            self._outbox.keep(_record(ENDED, (origin, cleared.name, cleared.labels)))
+        self.ended.append(cleared)
+        self._notify("cleared", origin, cleared, cleared.at, now, cleared.why)
 
     def _forget(self, order: ForgetAlert, now: Now) -> None:
         """An operator ends an alert that its node can no longer end."""

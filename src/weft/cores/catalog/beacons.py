@@ -21,7 +21,7 @@ class Beacons:
         context = self._context
         if not context.settings.beacon_ns:
             return
-        said = Beacon(
+        beacon = Beacon(
             port=context.settings.port,
             dbp=1,
             id=context.epoch,
@@ -31,7 +31,7 @@ class Beacons:
             net=context.settings.net,
         )
         key = context.settings.beacon_key
-        self._said = sign(said, secret_of(key)) if key else said
+        self._said = sign(beacon, secret_of(key)) if key else beacon
         self._next_at = now.mono
 
     def wake(self, now: Now) -> None:

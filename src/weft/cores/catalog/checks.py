@@ -123,13 +123,13 @@ class Checks:
     # Which
 
     def _follow(self, instance: Instance) -> None:
-        said = (instance.record.get("checks"), _place_of(instance, self.context.settings.rewrite))
-        if self._said.get(instance.key) == said:
+        declared = (instance.record.get("checks"), _place_of(instance, self.context.settings.rewrite))
+        if self._said.get(instance.key) == declared:
             return
         self._forget(instance.key)
         made = list(self._checks_of(instance))[: limits.CHECKS_PER_INSTANCE]
         if made:
-            self._of[instance.key], self._said[instance.key] = made, said
+            self._of[instance.key], self._said[instance.key] = made, declared
         for check in made:
             first = round(self.context.chance.random() * min(check.interval_ns, SECOND))
             self._arm(check, self.context.now.mono + first)
@@ -149,14 +149,14 @@ class Checks:
                 run = made if made.command else self._located(made, place)
                 if run is not None:
                     yield Check(instance, run, configured.interval_ns, configured.fall, configured.rise)
-        for said in instance.record.get("checks") or ():
-            check = self._said_check(instance, said, place)
+        for declared in instance.record.get("checks") or ():
+            check = self._said_check(instance, declared, place)
             if check is not None:
                 yield check
 
-    def _said_check(self, instance: Instance, said: Any, place: str) -> Check | None:
+    def _said_check(self, instance: Instance, declared: Any, place: str) -> Check | None:
         try:
-            wanted = msgspec.convert(said, Wanted)
+            wanted = msgspec.convert(declared, Wanted)
         except (msgspec.ValidationError, RecursionError):
             wanted = None
         kinds = [kind for kind in KINDS if wanted is not None and getattr(wanted, kind) is not None]

@@ -143,11 +143,11 @@ class Connections:
         self._told[name] = (told_at, count)
 
     def _may_tell(self, now: int) -> bool:
-        began_at, told = self._window
+        began_at, count = self._window
         if now - began_at >= limits.TELL_NS:
-            began_at, told = now, 0
-        self._window = (began_at, told + 1)
-        return told < EVENTS_MAX
+            began_at, count = now, 0
+        self._window = (began_at, count + 1)
+        return count < EVENTS_MAX
 
 
 def _room(memory: dict[Any, Any], most: int) -> None:

@@ -116,9 +116,9 @@ class Logs:
         part, waiting = context.budget.part, limits.LOGS_WAITING_PERCENT
         self._queue.room = part("logs-queued", waiting, lambda: self._queue.cost)
         self._repeats.room = part("logs-repeated", waiting, lambda: self._repeats.cost)
-        held = part("logs-behind-holes", waiting, lambda: self._held_bytes + limits.LOG_COST * self._held)
+        behind_holes = part("logs-behind-holes", waiting, lambda: self._held_bytes + limits.LOG_COST * self._held)
         ring = part("logs", limits.LOGS_PERCENT, lambda: self._ring_bytes + limits.LOG_COST * len(self.ring))
-        return {each.name: each for each in (held, ring)}
+        return {each.name: each for each in (behind_holes, ring)}
 
     # Memory
 

@@ -136,14 +136,14 @@ def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | Non
         return MEMORIES.from_record(record) if record.core == CORE else None
     if not isinstance(record, StreamRecord) or record.stream != Stream.CATALOG or record.origin != node:
         return None
-    said = record.attributes
+    fields = record.attributes
     if "@" in record.key:  # of another network: never restored (BRI-005)
         return None
     try:
-        if said["op"] == REMOVE:
-            return record.key, said["instance"]
+        if fields["op"] == REMOVE:
+            return record.key, fields["instance"]
         keys = ("state", "reason", "owner", "observed_ip", "since")
-        return InstanceKept(record.key, said["instance"], record.payload, *(said[key] for key in keys))
+        return InstanceKept(record.key, fields["instance"], record.payload, *(fields[key] for key in keys))
     except KeyError as error:
         raise OurFault(f"newer-data: the change {record.sequence} of the catalog says no {error}") from None
 

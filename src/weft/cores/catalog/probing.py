@@ -116,8 +116,8 @@ class Probing:
         until = clock + min(instance.interval_ns // 2, limits.PROBE_NS)
         heapq.heappush(self._timeouts, (until, self._serial, ping))
         self._context.count("probes", "sent")
-        said = Message(PING, times.write("f32le", self._context.wall), (b"",))
-        self._context.send(PROBE, endpoint, said)
+        message = Message(PING, times.write("f32le", self._context.wall), (b"",))
+        self._context.send(PROBE, endpoint, message)
 
     def _end(self, ping: Ping) -> None:
         ping.is_over = True

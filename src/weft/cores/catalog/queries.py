@@ -158,14 +158,14 @@ class Queries:
         all_names = self._book.names()
         names = [name] if name else islice(all_names, bisect_right(all_names, page.after) if page.after else 0, None)
         rows: list[dict[str, Any]] = []
-        told, after = "", None
+        last, after = "", None
         for one in names:
             if len(rows) >= min(page.limit, limits.LIST_MAX):
-                after = told
+                after = last
                 break
             among = self._book.of_name(one)
             rows += [{"name": found.name, "instance": found.id, **self._alive(found)} for found in among]
-            told = one
+            last = one
         return (encode({**self._head(), "after": after, "instances": rows}),)
 
     # Making

@@ -213,8 +213,8 @@ class Relays:
             return
         self._carried[self._ids] = Carried(link, call.id, now.mono + span)
         envelope: Envelope = (b"b%d" % self._ids,)
-        said = Message(call.endpoint.encode(), times.write("f64le", self._context.wall), frames or (b"",), envelope)
-        self._context.send(CALLS, endpoint_of(address.ip, address.port).encode(), said)
+        message = Message(call.endpoint.encode(), times.write("f64le", self._context.wall), frames or (b"",), envelope)
+        self._context.send(CALLS, endpoint_of(address.ip, address.port).encode(), message)
 
     def answered(self, message: Message, source: Source, now: Now) -> None:
         """A service here answered a call of another network."""

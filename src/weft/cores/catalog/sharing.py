@@ -130,25 +130,25 @@ class Sharing:
         Later, if there is no credit.
         """
         offer = self._offer_of(link, key)
-        said = wire.encode_offer(offer) if offer is not None else None
-        if said == link.offered.get(key):
+        encoded = wire.encode_offer(offer) if offer is not None else None
+        if encoded == link.offered.get(key):
             link.late.pop(key, None)
             return
-        if not link.has_credit(len(said or b"")):
+        if not link.has_credit(len(encoded or b"")):
             link.late[key] = None
             return
         link.late.pop(key, None)
         link.said_index += 1
-        if said is None:
+        if encoded is None:
             del link.offered[key]
         else:
-            link.offered[key] = said
-        op = REMOVED if said is None else OFFERED
+            link.offered[key] = encoded
+        op = REMOVED if encoded is None else OFFERED
         net, name, instance = key
         header = wire.Change(
             epoch=self.context.epoch, index=link.said_index, op=op, net=net, name=name, instance=instance
         )
-        link.say(header, () if said is None else (said,))
+        link.say(header, () if encoded is None else (encoded,))
 
     def say_late(self, link: Link) -> None:
         """Send entries that waited for credit, the newest state of each."""

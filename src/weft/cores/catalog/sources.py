@@ -74,8 +74,8 @@ class Sources:
             self.context.count("dropped", "no-source")
             return
         topic = taken.frames[0]
-        if topic.startswith(PREFIX) and (said := read_topic(topic)) is not None:
-            self.logs.hear(feed.key, said, taken.frames[1:], now)
+        if topic.startswith(PREFIX) and (found := read_topic(topic)) is not None:
+            self.logs.hear(feed.key, found, taken.frames[1:], now)
         elif feed.has(topic):
             self.values.hear(feed.key, taken.frames, now)
         else:

@@ -195,24 +195,24 @@ class Taps:
     def hear(self, message: Message, source: Source, now: Now) -> None:
         """A copy or report of a service at the monitor port; those that belong to no tap are counted."""
         try:
-            said = taps.read_said(message)
+            header = taps.read_said(message)
         except PeerError:
             self.context.count("malformed")
             return
-        tap = self._taps.get(said.tap)
-        member = tap.members.get((said.service, said.instance)) if tap is not None else None
-        if tap is None or member is None or member.ended or not self._is_of(member, said, source):
+        tap = self._taps.get(header.tap)
+        member = tap.members.get((header.service, header.instance)) if tap is not None else None
+        if tap is None or member is None or member.ended or not self._is_of(member, header, source):
             self.context.count("tap_dropped", "foreign")
             return
         member.heard_at = now.mono
-        if isinstance(said, taps.Copy):
+        if isinstance(header, taps.Copy):
             self.context.count("tap_copies")
             self._publish(tap, *message.body)
             return
-        member.report = said
-        self._publish(tap, taps.encode_header(msgspec.structs.replace(said, proof="")))
-        if said.ended:
-            member.ended = said.ended
+        member.report = header
+        self._publish(tap, taps.encode_header(msgspec.structs.replace(header, proof="")))
+        if header.ended:
+            member.ended = header.ended
             self._close_if_over(tap)
         else:
             self.context.send(MONITOR, source.peer, taps.message_of(taps.Beat(tap.id), message.time))

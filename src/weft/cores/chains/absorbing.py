@@ -132,10 +132,10 @@ class Absorbing:
             taken.setdefault((parcel.origin, parcel.era), []).append(parcel.sequence)
         if taken:
             sources = [(*source, numbers) for source, numbers in taken.items()]
-            told = to_record(mail, OUTBOX, mail.at)
+            record = to_record(mail, OUTBOX, mail.at)
             start, group = which
             identity = mail.era, mail.sequence, mail.at
-            emitted = Emitted(name, start, group, sources, *identity, told.key, told.payload, told.attributes)
+            emitted = Emitted(name, start, group, sources, *identity, record.key, record.payload, record.attributes)
             self._inbox.recall_told(emitted)
             self.context.keep(memory.to_record(emitted))
 

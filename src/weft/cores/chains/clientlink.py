@@ -114,19 +114,32 @@ NOBODY: Final = Held(Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type=""
 class ClientLink:
     """The base of all clients' links."""
 
-    __slots__ = ("copy", "counters", "direction", "key", "name", "noself", "place", "reg", "said", "session", "type")
+    __slots__ = (
+        "copy",
+        "counters",
+        "direction",
+        "key",
+        "name",
+        "noself",
+        "place",
+        "reg",
+        "registration",
+        "session",
+        "type",
+    )
 
-    def __init__(self, session: Session, said: clients.Reg, key: Key) -> None:
-        self.session, self.said, self.key = session, said, key
-        self.reg, self.direction, self.type, self.noself = said.reg, said.dir, said.type, said.noself
-        self.name, self.place = session.name, str(said.at)
+    def __init__(self, session: Session, registration: clients.Reg, key: Key) -> None:
+        self.session, self.registration, self.key = session, registration, key
+        self.reg, self.direction = registration.reg, registration.dir
+        self.type, self.noself = registration.type, registration.noself
+        self.name, self.place = session.name, str(registration.at)
         self.copy: Callable[[int, Parcel], None] = session.copy
         self.counters = ClientCounters()
 
     @property
     def access(self) -> str:
         """`ro`, `rw`, or `confirm`."""
-        return "confirm" if self.said.confirm else self.said.access
+        return "confirm" if self.registration.confirm else self.registration.access
 
     def covers(self, kind: str) -> bool:
         """Whether it stands on the chain of this type."""
@@ -175,13 +188,13 @@ class HolderLink(ClientLink):
         "window",
     )
 
-    def __init__(self, session: Session, said: clients.Reg, key: Key) -> None:
-        super().__init__(session, said, key)
+    def __init__(self, session: Session, registration: clients.Reg, key: Key) -> None:
+        super().__init__(session, registration, key)
         self.state = LinkState.OPEN
-        self.window, self.timeout_ns = said.window, said.timeout * MILLISECOND
-        self.confirms, self.is_ordered = said.confirm, said.ordered
-        self.policy = said.fail or (WAIT if said.confirm else "open")
-        self.has_deadline = not (said.confirm and self.policy == WAIT)
+        self.window, self.timeout_ns = registration.window, registration.timeout * MILLISECOND
+        self.confirms, self.is_ordered = registration.confirm, registration.ordered
+        self.policy = registration.fail or (WAIT if registration.confirm else "open")
+        self.has_deadline = not (registration.confirm and self.policy == WAIT)
         """False for a confirming reader that is remembered: it may take any time (CHN-019)."""
         self.pending: OrderedDict[int, Held] = OrderedDict()
         """Messages offered and not answered, in the order of the offers."""

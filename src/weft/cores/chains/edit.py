@@ -137,7 +137,10 @@ class Edit:
     """The filter; it drops no record."""
 
     def __init__(self, spec: FilterSpec, options: EditOptions, house: House) -> None:
-        self._steps = [_hash(said[0], house) if verb == "hash" else STEPS[verb](*said) for verb, *said in options.edits]
+        self._steps = [
+            _hash(arguments[0], house) if verb == "hash" else STEPS[verb](*arguments)
+            for verb, *arguments in options.edits
+        ]
         paths = [path for verb, *rest in options.edits for path in rest[: 2 if verb == "rename" else 1]]
         self._depth = max([path.count(".") + 1 for path in paths])
         """How many levels of maps the steps change: a record is copied to this depth, so a failed edit leaves it

@@ -43,8 +43,8 @@ class Engine:
     @property
     def parked(self) -> int:
         """Number of messages that wait for a client to answer or to come back."""
-        held = sum([len(link.pending) + len(link.backlog) for link in self._holders])
-        return held + len(self._waiting)
+        count = sum([len(link.pending) + len(link.backlog) for link in self._holders])
+        return count + len(self._waiting)
 
     def held(self, direction: str) -> int:
         """Messages of this direction in the node.

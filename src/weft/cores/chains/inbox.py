@@ -276,8 +276,8 @@ class Inbox:
         mid = (kept.origin, kept.era, kept.sequence)
         entry = self._open.get(mid)
         if isinstance(kept, InboxKept):
-            said = kept.type, kept.payload, kept.attributes
-            entry = Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *said), list(kept.waits))
+            content = kept.type, kept.payload, kept.attributes
+            entry = Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *content), list(kept.waits))
             entry.is_handed, entry.told = kept.is_handed, list(kept.told)
             self._put(mid, entry)
         elif isinstance(kept, Done):

@@ -110,8 +110,8 @@ class Emitted(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     def mail(self, node: bytes) -> Mail:
         """The result. Its own record is the next one, unless a crash came between."""
-        said = self.type, self.payload, self.attributes
-        return of_record(StreamRecord(OUTBOX, node, self.era, self.sequence, self.at, self.at, *said))
+        content = self.type, self.payload, self.attributes
+        return of_record(StreamRecord(OUTBOX, node, self.era, self.sequence, self.at, self.at, *content))
 
 
 class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -117,8 +117,8 @@ class MessageView:
     def times(self, seen: list[int]) -> list[int]:
         """The time in field `t`, else the time when the message was sent."""
         at, records = self.parcel.at, self.records
-        said = [records[index].get(TIME) for index in seen]
-        return [value if type(value) is int else at for value in said]
+        found = [records[index].get(TIME) for index in seen]
+        return [value if type(value) is int else at for value in found]
 
     def take_out(self, dropped: list[int]) -> None:
         """Drop these records."""

@@ -250,7 +250,9 @@ def _edit(table: Table, _of: Of) -> Options:
     if not isinstance(steps, list) or not 1 <= len(steps) <= limits.EDITS_MAX:
         table.say("E04", "edits", f'must be 1 to {limits.EDITS_MAX} steps: [["remove", "password"], …]')
         return EditOptions(())
-    return EditOptions(tuple([step for at, said in enumerate(steps) if (step := _step(table, at, said)) is not None]))
+    return EditOptions(
+        tuple([step for at, written in enumerate(steps) if (step := _step(table, at, written)) is not None])
+    )
 
 
 FORMS: Final = {
@@ -264,24 +266,26 @@ FORMS: Final = {
 """The steps of an edit, with the arguments of each verb."""
 
 
-def _step(table: Table, at: int, said: Any) -> tuple[Any, ...] | None:
+def _step(table: Table, at: int, written: Any) -> tuple[Any, ...] | None:
     place = f"edits[{at}]"
-    verb = said[0] if isinstance(said, list) and said else None
+    verb = written[0] if isinstance(written, list) and written else None
     if not isinstance(verb, str) or verb not in FORMS:
         shown = verb if isinstance(verb, str) else ""
         table.say("E04", place, f"begins with none of {', '.join(FORMS)}{nearest(shown, FORMS)}")
         return None
     form = FORMS[verb]
-    if len(said) != len(form) + 1:
+    if len(written) != len(form) + 1:
         table.say("E04", place, f'must be ["{verb}", {", ".join(form)}]')
         return None
-    wrong = [f"{text!r:.80} is no {what}" for what, text in zip(form, said[1:], strict=True) if not PARTS[what](text)]
-    if not wrong and verb == "replace" and (why := patterns.mistake(said[2], said[3])):
-        wrong = [f"{said[2]!r} with {said[3]!r}: {why}"]
+    wrong = [
+        f"{text!r:.80} is no {what}" for what, text in zip(form, written[1:], strict=True) if not PARTS[what](text)
+    ]
+    if not wrong and verb == "replace" and (why := patterns.mistake(written[2], written[3])):
+        wrong = [f"{written[2]!r} with {written[3]!r}: {why}"]
     if wrong:
         table.say("E04", place, wrong[0])
         return None
-    return tuple(said)
+    return tuple(written)
 
 
 def _is_text(value: object) -> bool:
@@ -311,9 +315,9 @@ def _aggregate(table: Table, of: Of) -> Options:
     for function in functions:
         if function not in (*ALWAYS_TOLD, "mean") and not PERCENTILE.fullmatch(function):
             table.say("E04", "functions", f"{function[:32]!r} is none of {', '.join(ALWAYS_TOLD)}, mean, p50, p99.9 …")
-    told = tuple([function for function in functions if function not in ALWAYS_TOLD])
+    further = tuple([function for function in functions if function not in ALWAYS_TOLD])
     options = AggregateOptions(
-        max(window_ns, 1), _fields(table, "group", of), field, told, max(grace_ns, 0), table.text("as")
+        max(window_ns, 1), _fields(table, "group", of), field, further, max(grace_ns, 0), table.text("as")
     )
     if options.name and not is_type(options.name):
         table.say("E15", "as", f"{options.name[:64]!r} is no type")
@@ -329,13 +333,13 @@ def _batch(table: Table, _of: Of) -> Options:
 
 
 def _route(table: Table, _of: Of) -> Options:
-    said = table.raw("rules")
-    if said is None:
+    tables = table.raw("rules")
+    if tables is None:
         return RouteOptions(_destination(table))
-    if not isinstance(said, list) or not 1 <= len(said) <= limits.ROUTE_RULES_MAX:
+    if not isinstance(tables, list) or not 1 <= len(tables) <= limits.ROUTE_RULES_MAX:
         table.say("E04", "rules", f'must be 1 to {limits.ROUTE_RULES_MAX} tables: [{{ where = {{ … }}, to = "…" }}, …]')
-        said = []
-    rules = [_rule(Table(values, f"{table.path}.rules[{at}]", table.mistakes)) for at, values in enumerate(said)]
+        tables = []
+    rules = [_rule(Table(values, f"{table.path}.rules[{at}]", table.mistakes)) for at, values in enumerate(tables)]
     return RouteOptions(_destination(table) if "to" in table else (), tuple(rules))
 
 
@@ -348,17 +352,17 @@ def _rule(table: Table) -> RouteRule:
 
 
 def _destination(table: Table) -> tuple[Any, ...]:
-    said = table.text("to", is_required=True)
-    parts: list[Any] = said.split(":")
+    text = table.text("to", is_required=True)
+    parts: list[Any] = text.split(":")
     parts[0] = {"local": "DIRECT"}.get(parts[0].lower(), parts[0].upper())
     if parts[1:] and not parts[1]:
         parts[1] = None
     if parts[2:] and parts[2].isdecimal():
         parts[2] = int(parts[2])
-    why = flaw(parts) if said else ""
+    why = flaw(parts) if text else ""
     if why:
         table.say(
-            "E04", "to", f"{said[:64]!r} is no destination ({why}): parentsof, childrenof, nearestcoord, direct:NODE"
+            "E04", "to", f"{text[:64]!r} is no destination ({why}): parentsof, childrenof, nearestcoord, direct:NODE"
         )
     return tuple(parts)
 

@@ -44,8 +44,8 @@ def replacer(pattern: str, text: str) -> Callable[[str], str]:
 
 
 def _said(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said))[:160]
+    why = error.args[0] if error.args else ""
+    return (why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why))[:160]
 
 
 def _pieces(text: str) -> list[str | int]:

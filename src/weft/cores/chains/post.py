@@ -258,15 +258,15 @@ class Post:
 
     def take_back(self, mono: int) -> bool:
         """What was sent last did not leave: put it back in front. Returns whether there was anything."""
-        said = self._said or self._before
-        if not said:
+        sent = self._said or self._before
+        if not sent:
             return False
         if not self._has_failed:
             self._has_failed, self._portion = True, 1
             self._pause = min(max(2 * self._pause, limits.RETRY_NS), limits.RETRY_MAX_NS)
         self.retry_at = mono + self._pause
         self._dirty.pop(self.peer, None)
-        self._return(said.pop())
+        self._return(sent.pop())
         return True
 
     def _return(self, entry: Said) -> None:

@@ -30,10 +30,10 @@ Name = tuple[str, str]
 class Reader:
     """One reader that is remembered."""
 
-    __slots__ = ("away", "here", "said", "since")
+    __slots__ = ("away", "here", "remembered", "since")
 
-    def __init__(self, said: Remembered) -> None:
-        self.said = said
+    def __init__(self, remembered: Remembered) -> None:
+        self.remembered = remembered
         self.here = 0
         """Number of its links that are in their chain."""
         self.away: AwayLink | None = None
@@ -43,7 +43,7 @@ class Reader:
     @property
     def until(self) -> int:
         """When it is forgotten, if it does not come back."""
-        return self.since + self.said.away_ms * MILLISECOND
+        return self.since + self.remembered.away_ms * MILLISECOND
 
 
 class Readers:
@@ -70,13 +70,13 @@ class Readers:
 
     def stand(self, link: HolderLink) -> None:
         """It has attached, and is remembered from now on."""
-        remembered = Remembered(link.name, link.type, link.said.at, link.said.away)
+        remembered = Remembered(link.name, link.type, link.registration.at, link.registration.away)
         reader = self._all.get((link.name, link.type))
-        if reader is None or reader.said != remembered:
+        if reader is None or reader.remembered != remembered:
             self._context.keep(memory.to_record(remembered))
         if reader is None:
             reader = self._all[link.name, link.type] = Reader(remembered)
-        reader.said = remembered
+        reader.remembered = remembered
         reader.here += 1
         self._call_in(reader)
 
@@ -90,15 +90,15 @@ class Readers:
             self._send_away(reader, link.key, now)
 
     def _send_away(self, reader: Reader, key: Key, now: Now) -> None:
-        said = reader.said
+        remembered = reader.remembered
         reader.since = now.mono
-        reader.away = AwayLink(said.name, said.type, str(said.at), key)
-        self._roster.attach(reader.away, (said.type,))
+        reader.away = AwayLink(remembered.name, remembered.type, str(remembered.at), key)
+        self._roster.attach(reader.away, (remembered.type,))
         self._plan()
 
     def _call_in(self, reader: Reader) -> None:
         if reader.away is not None:
-            self._roster.detach(reader.away, (reader.said.type,))
+            self._roster.detach(reader.away, (reader.remembered.type,))
             reader.away = None
             self._plan()
 
@@ -112,7 +112,7 @@ class Readers:
                 self._call_in(reader)
                 del self._all[kept.name, kept.type]
         elif reader is not None:
-            reader.said = kept
+            reader.remembered = kept
             self._plan()
         elif (key := key_of(kept.at, self._context.next_attach())) is not None:
             reader = self._all[kept.name, kept.type] = Reader(kept)
@@ -125,13 +125,13 @@ class Readers:
         """
         if self._covers(name, kind) or len(self._all) >= limits.READERS_MAX:
             return
-        said = Remembered(name, kind, "after-all", AWAY_MS_USUAL)
-        self._context.keep(memory.to_record(said))
-        self.recall(said, now)
+        remembered = Remembered(name, kind, "after-all", AWAY_MS_USUAL)
+        self._context.keep(memory.to_record(remembered))
+        self.recall(remembered, now)
 
     def condense(self) -> list[Remembered]:
         """The remembered readers, for a snapshot."""
-        return [self._all[name].said for name in sorted(self._all)]
+        return [self._all[name].remembered for name in sorted(self._all)]
 
     # The end
 
@@ -143,25 +143,27 @@ class Readers:
         gone = [
             reader
             for reader in self._all.values()
-            if reader.said.name == name and reader.away is not None and kind in (None, reader.said.type)
+            if reader.remembered.name == name and reader.away is not None and kind in (None, reader.remembered.type)
         ]
         return sum([self._forget(reader, why, now) for reader in gone])
 
     def _forget(self, reader: Reader, why: str, now: Now) -> int:
-        said = reader.said
+        remembered = reader.remembered
         self._call_in(reader)
-        del self._all[said.name, said.type]
-        self._context.keep(memory.to_record(Forgotten(said.name, said.type)))
+        del self._all[remembered.name, remembered.type]
+        self._context.keep(memory.to_record(Forgotten(remembered.name, remembered.type)))
         given_up = self._waiting.give_up(
-            said.name, lambda kind: covers(said.type, kind) and not self._covers(said.name, kind)
+            remembered.name, lambda kind: covers(remembered.type, kind) and not self._covers(remembered.name, kind)
         )
         for held in given_up:
-            self._holding.forgo(said.name, held, why)
-        self._context.tell(ReaderForgotten(said.name, said.type, why, len(given_up)))
+            self._holding.forgo(remembered.name, held, why)
+        self._context.tell(ReaderForgotten(remembered.name, remembered.type, why, len(given_up)))
         return len(given_up)
 
     def _covers(self, name: str, kind: str) -> bool:
-        return any(reader.said.name == name and covers(reader.said.type, kind) for reader in self._all.values())
+        return any(
+            reader.remembered.name == name and covers(reader.remembered.type, kind) for reader in self._all.values()
+        )
 
     # Time
 
@@ -187,14 +189,14 @@ class Readers:
         return [self._show(reader, now) for reader in self._all.values()]
 
     def _show(self, reader: Reader, now: Now) -> dict[str, Any]:
-        line, said = self._waiting.line(reader.said.name), reader.said
+        line, remembered = self._waiting.line(reader.remembered.name), reader.remembered
         is_away = reader.away is not None
         return {
-            "name": said.name,
-            "type": said.type,
-            "place": str(said.at),
+            "name": remembered.name,
+            "type": remembered.type,
+            "place": str(remembered.at),
             "is_away": is_away,
-            "away_max_s": said.away_ms // 1_000,
+            "away_max_s": remembered.away_ms // 1_000,
             "forgotten_in_s": max(0, reader.until - now.mono) // SECOND if is_away else None,
             "waiting": line.messages,
             "waiting_bytes": line.bytes,

@@ -93,15 +93,15 @@ class Receipts:
         None, and counted, if there is none or the receipt comes from another node.
         """
         try:
-            said = _decode(record.payload)
+            receipt = _decode(record.payload)
         except UNREADABLE:
             self._context.counters.refuse("receipt")
             return None
-        waiting = self._open.get((said.era, said.sequence))
+        waiting = self._open.get((receipt.era, receipt.sequence))
         if waiting is None or not _may_say(waiting.parcel, record.origin):
             self._context.counters.refuse("receipt")
             return None
-        return self._end((said.era, said.sequence)), said.why
+        return self._end((receipt.era, receipt.sequence)), receipt.why
 
     def overdue(self, now: Now) -> list[Waiting]:
         """Messages that have waited too long."""

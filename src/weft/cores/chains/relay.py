@@ -110,14 +110,14 @@ class JournalLink(RelayLink):
     def straight(self, record: StreamRecord, now: Now) -> StreamRecord:
         """The record that the root journals for the record of an arrived message."""
         self.context.counters.journaled += 1
-        said = record.attributes
+        fields = record.attributes
         attributes: dict[str, Any] = {
-            "fmt": said.get("fmt", "raw"),
-            WAY: list(said.get("via", ())),
-            "depth": said.get("depth", 0),
+            "fmt": fields.get("fmt", "raw"),
+            WAY: list(fields.get("via", ())),
+            "depth": fields.get("depth", 0),
         }
-        if "frames" in said:
-            attributes["frames"] = said["frames"]
+        if "frames" in fields:
+            attributes["frames"] = fields["frames"]
         origin, era, sequence, at = record.origin, record.era, record.sequence, record.at
         return StreamRecord(
             Stream.MESSAGES, origin, era, sequence, at, now.wall, record.key, record.payload, attributes

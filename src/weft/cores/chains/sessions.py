@@ -332,8 +332,8 @@ class Sessions:
         if source is None or self.rights.may(source, verb, direction, kind):
             return True
         user = self.rights.user_of(source)
-        told = ClientRefused(session.name, f"may not {verb} {kind[: limits.TYPE_BYTES_MAX]}", user)
-        self._context.tell_seldom((user, DENIED), told, now.mono)
+        refused = ClientRefused(session.name, f"may not {verb} {kind[: limits.TYPE_BYTES_MAX]}", user)
+        self._context.tell_seldom((user, DENIED), refused, now.mono)
         return False
 
     def _unreg(self, session: Session, unreg: Unreg, now: Now) -> None:

@@ -101,13 +101,13 @@ class Sketch:
         return {"a": ACCURACY, "z": self.zeros, "p": _listed(self.positive), "n": _listed(self.negative)}
 
 
-def flaw(said: Any, count: int) -> str:
+def flaw(sketch: Any, count: int) -> str:
     """What is wrong with a received sketch of `count` values; empty: nothing."""
-    if not isinstance(said, dict) or set(said) != {"a", "z", "p", "n"}:
+    if not isinstance(sketch, dict) or set(sketch) != {"a", "z", "p", "n"}:
         return "no sketch"
-    if said["a"] != ACCURACY:
+    if sketch["a"] != ACCURACY:
         return "another accuracy"
-    zeros, positive, negative = said["z"], said["p"], said["n"]
+    zeros, positive, negative = sketch["z"], sketch["p"], sketch["n"]
     if not _is_count(zeros, 0) or not (_are_bins(positive) and _are_bins(negative)):
         return "no bins"
     total = zeros + sum([pair[1] for pair in positive]) + sum([pair[1] for pair in negative])

@@ -107,21 +107,21 @@ def _trial(table: Table) -> Trial:
 
 
 def _messages(table: Table, key: str) -> list[Any]:
-    said = table.raw(key)
-    if said is None:
+    messages = table.raw(key)
+    if messages is None:
         return []
-    if not isinstance(said, list) or len(said) > limits.TRIAL_MESSAGES_MAX:
+    if not isinstance(messages, list) or len(messages) > limits.TRIAL_MESSAGES_MAX:
         table.say("E04", key, f"must be a list of at most {limits.TRIAL_MESSAGES_MAX:,} messages")
         return []
-    return said
+    return messages
 
 
 def play(filters: list[FilterSpec], trial: Trial, functions: Functions | None = None) -> Outcome:
     """Run one test with fresh filters; filters of kind `python` call these functions."""
     stage = _Stage(filters, trial, functions or {})
-    for number, said in enumerate(trial.send):
+    for number, message in enumerate(trial.send):
         stage.advance(number * trial.every_ns)
-        stage.send(said)
+        stage.send(message)
     stage.advance(max(trial.until_ns, len(trial.send[1:]) * trial.every_ns))
     return Outcome(trial.name, {kind: stage.found[kind] for kind in trial.expected}, trial.expected)
 
@@ -153,26 +153,26 @@ class _Stage:
             self._take()
         self._ns = to_ns
 
-    def send(self, said: Any) -> None:
+    def send(self, message: Any) -> None:
         """Send one message of the test from the top of its chain."""
         self._tag += 1
         trial = self._trial
         if trial.type == METRIC:
-            self._core.command(PassBatch(trial.direction, METRIC, _batch(said, self._now)), self._now)
+            self._core.command(PassBatch(trial.direction, METRIC, _batch(message, self._now)), self._now)
         elif trial.direction == OUT:
             item = clients.SendItem(tag=self._tag, type=trial.type, to=["PARENTSOF"], fmt=trial.fmt)
-            self._core.engine.accept(self, item, (self._encoded(said),), self._now)
+            self._core.engine.accept(self, item, (self._encoded(message),), self._now)
         else:
-            self._keep(self._core.screen(self._arriving(said), self._now))
+            self._keep(self._core.screen(self._arriving(message), self._now))
         self._take()
 
-    def _arriving(self, said: Any) -> StreamRecord:
+    def _arriving(self, message: Any) -> StreamRecord:
         mail = Mail(
             origin=CHILD,
             era=1,
             sequence=self._tag,
             type=self._trial.type,
-            frames=(self._encoded(said),),
+            frames=(self._encoded(message),),
             to=("PARENTSOF",),
             via=(CHILD,),
             at=self._now.wall,
@@ -180,10 +180,10 @@ class _Stage:
         )
         return to_record(mail, INBOX, self._now.wall)
 
-    def _encoded(self, said: Any) -> bytes:
-        if isinstance(said, str):
-            return said.encode()
-        return _ENCODE.get(self._trial.fmt, msgspec.json.encode)(said)
+    def _encoded(self, message: Any) -> bytes:
+        if isinstance(message, str):
+            return message.encode()
+        return _ENCODE.get(self._trial.fmt, msgspec.json.encode)(message)
 
     def _take(self) -> None:
         for effect in self._core.effects():
@@ -229,8 +229,8 @@ class _Stage:
 
 
 def _told(frames: tuple[bytes, ...], fmt: str) -> Any:
-    told = [_shown(frame, fmt) for frame in frames]
-    return told[0] if len(told) == 1 else told
+    shown = [_shown(frame, fmt) for frame in frames]
+    return shown[0] if len(shown) == 1 else shown
 
 
 def _shown(frame: bytes, fmt: str) -> Any:
@@ -241,9 +241,9 @@ def _shown(frame: bytes, fmt: str) -> Any:
         return frame.hex()
 
 
-def _batch(said: Any, now: Now) -> SampleBatch:
+def _batch(message: Any, now: Now) -> SampleBatch:
     """Samples in the form of a test: `{ name = "cpu", value = 93.0, labels = { … } }`, one or a list."""
-    records = said if isinstance(said, list) else [said]
+    records = message if isinstance(message, list) else [message]
     series = [
         Series(
             str(record.get("name", "")),
@@ -259,5 +259,5 @@ def _batch(said: Any, now: Now) -> SampleBatch:
 
 def _record(batch: SampleBatch, row: Row) -> dict[str, Any]:
     series = batch.series[row.series]
-    said = {"name": series.config_name, "detail": series.detail, "labels": series.labels, "value": row.value}
-    return {key: value for key, value in said.items() if value or key == "value"}
+    fields = {"name": series.config_name, "detail": series.detail, "labels": series.labels, "value": row.value}
+    return {key: value for key, value in fields.items() if value or key == "value"}

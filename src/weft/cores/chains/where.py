@@ -208,8 +208,8 @@ def _known_kinds(field: str) -> Kinds:
     return (int, float) if field == VALUE else (str,)
 
 
-def _condition(table: Table, field: str, said: tuple[str, object], known: Kinds | None) -> Condition | None:
-    test, operand = said
+def _condition(table: Table, field: str, comparison: tuple[str, object], known: Kinds | None) -> Condition | None:
+    test, operand = comparison
     place = f"where.{field}.{test}"
     if test not in TESTS:
         table.say("E02", place, f"is no comparison{nearest(test, TESTS)}")

@@ -66,11 +66,11 @@ class Cell:
 
     def merge(self, part: Fields) -> None:
         """Add an aggregate that `is_aggregate` has checked."""
-        said = part["sketch"]
+        sketch = part["sketch"]
         self.count += part["count"]
         self._sum(part["sum"])
         self.least, self.most = min(self.least, part["min"]), max(self.most, part["max"])
-        self.sketch.merge(said["z"], said["p"], said["n"])
+        self.sketch.merge(sketch["z"], sketch["p"], sketch["n"])
         self.add([], part["last_t"], part["last"])
 
     def fold(self) -> None:
