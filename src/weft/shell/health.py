@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.now import SECOND, Now
 from weft.base.settings import MINUTE
+from weft.cores.carrier.child import Child
 from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.states import State as Link
 from weft.cores.drain.messages import LakeBack, LakeFailed, LakeFull
@@ -24,6 +25,12 @@ FAILED: Final = "failed"
 HEARD: Final = frozenset({LakeFull, LakeFailed, LakeBack, ClockStepped})
 """Events about the lake and the clock that the checks need."""
 STEP_SHOWN_NS: Final = 10 * MINUTE  # how long a step of the clock is reported
+REFUSED_LOOK: Final = "see `why` of carrier.parent-refused in its log"
+REFUSED_DO: Final = {
+    "busy": "stop the other node of this name; if it runs on a copy of this state directory, and the fabric is closed, weft key rotate NAME at the root shuts out the one that has no place",
+    "version": "weft upgrade, so that both speak the same version",
+}
+"""What to do when the parent refused the hello, by the code of its answer."""
 LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
 
@@ -142,18 +149,17 @@ class Health:
             return None
         child = carrier.child
         parent = (child.endpoint and child.parent_name) or child.endpoint or self.settings.node.parent
-        if carrier.state is not Link.OPEN and self.refusals():
+        if carrier.state is Link.OPEN:
+            return Check(OK, f"joined {parent}")
+        if self.refusals():
             text = f"{', '.join(self.refusals())} refuses this node's key"
             return Check(DEGRADED, text, "weft key ls at the root; weft join with another token, as this node")
         waiting = f"{carrier.counters.spool_records} records wait on disk"
         if not parent:
             do = "start the root, or name a node that runs in [node] join; weft status at the root lists who has no place"
             return Check(DEGRADED, f"the root has given it no place, or has stopped it; {waiting}", do)
-        if carrier.state is Link.OPEN:
-            return Check(OK, f"joined {parent}")
-        if carrier.state is Link.STOPPED:
-            return Check(DEGRADED, f"{parent} has no room; {waiting}", f"look at the journal of {parent}")
-        return Check(DEGRADED, f"{parent} does not answer; {waiting}", f"see whether {parent} runs and can be reached")
+        text, do = _why_apart(child, parent)
+        return Check(DEGRADED, f"{text}; {waiting}", do)
 
     def clock_check(self) -> Check:
         """Whether the wall clock has jumped lately."""
@@ -189,3 +195,13 @@ def worst(checks: list[dict[str, Any]]) -> str:
     """The state of the node: that of its worst check."""
     states = {check["state"] for check in checks}
     return next((state for state in (FAILED, DEGRADED) if state in states), OK)
+
+
+def _why_apart(child: Child, parent: str) -> tuple[str, str]:
+    """What keeps a node from its parent, as far as it knows, and what to do."""
+    if child.refused_with is not None:
+        why, text = child.refused_with
+        return f"{parent} refused this node: {text}", REFUSED_DO.get(why, REFUSED_LOOK)
+    if child.state is Link.STOPPED:
+        return f"{parent} has no room", f"look at the journal of {parent}"
+    return f"{parent} does not answer", f"see whether {parent} runs and can be reached"

@@ -185,7 +185,7 @@ def _reason(reason: Any) -> tuple[str, str, str]:
             return "memory-exceeded", text, "start it again, or raise [limits] memory_megabytes"
         case topology.NameTaken():
             text = f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
-            return "name-taken", text, "another --name"
+            return "name-taken", text, "another --name; or, if --state is a copy of that node's, a --state of its own"
         case _:
             return "our-fault", f"stopped by a fault of its own: {reason!r}", "start it again; it restores itself"
 

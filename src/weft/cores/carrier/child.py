@@ -55,7 +55,7 @@ class Child:
         self._answer_by: int | None = None
         self._fetch_at = 0
         self._said_at = self._heard_at = self._moved_at = 0
-        self._refused_with: tuple[str, str] | None = None
+        self.refused_with: tuple[str, str] | None = None  # code and text of the last refusal, until a welcome
         self._loop_told = False
         self.is_full = False
         """Whether this node has no room for mail from its parent."""
@@ -278,8 +278,8 @@ class Child:
 
     def back_off(self, what: Any, before: State, now: Now) -> None:
         """Send `hello` again after a pause that doubles."""
-        if isinstance(what, Refuse) and (what.why, what.text) != self._refused_with:
-            self._refused_with = (what.why, what.text)
+        if isinstance(what, Refuse) and (what.why, what.text) != self.refused_with:
+            self.refused_with = (what.why, what.text)
             self.context.tell(ParentRefused(what.why, what.text))
         self._answer_by = None
         self._greet_at = now.mono + limits.BACK_OFF.pause_ns(self._chance, self._failed)
@@ -295,7 +295,7 @@ class Child:
         """The parent has welcomed us."""
         self._answer_by = self._greet_at = None
         self._failed = 0
-        self._refused_with, self._loop_told = None, False
+        self.refused_with, self._loop_told = None, False
         self.parent = welcome.node
         self.parent_name = welcome.name or self.parent_name  # who assigned it may not have known yet
         beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
