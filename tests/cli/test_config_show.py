@@ -53,10 +53,12 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layout]:
     time.tzset()
 
 
-def run(command: str) -> None:
+def run(command: str) -> int | None:
+    """Do what is typed; its exit status, if it says one."""
     name, *words = shlex.split(command)
     assert "weft" == name
-    app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    status: int | None = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    return status
 
 
 @pytest.mark.proves("PIP-052", "CFG-022")
