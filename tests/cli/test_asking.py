@@ -63,6 +63,12 @@ def test_what_is_no_answer_is_nobody(answer: bytes) -> None:
     assert refused.value.code == "unavailable"
 
 
+def test_a_node_that_wants_a_login_is_somebody() -> None:
+    with answering(said("401 ", b"<html>")) as (port, _), pytest.raises(UserError) as refused:
+        page_of(port, "status")
+    assert refused.value.code == "login"
+
+
 def test_an_order_is_posted_and_its_refusal_told() -> None:
     with answering(said("409 Conflict", b'{"text":"not now"}')) as (port, heard), pytest.raises(UserError) as refused:
         order(port, "rollback", number=3)

@@ -147,6 +147,39 @@ def test_another_node_on_the_port_of_a_known_one_is_not_taken_for_it() -> None:
     assert ("s1", "no answer") == (s1.name, s1.health)
 
 
+def test_a_machine_of_a_closed_fabric_that_shows_nothing_to_others_is_no_machine_that_does_not_answer() -> None:
+    """Nor is a node listed twice that answers at another address of its machine than that of its record."""
+
+    def ask(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
+        if host == "10.0.0.2":
+            raise UserError("login", "it shows itself on its own machine only", "ask it there")
+        return {27_500: root, 27_510: page("here", "sensor", 27_510)}[port]
+
+    tree = [
+        record("far", "sensor", 27_520, 27_500, endpoint="10.0.0.2:27520"),
+        record("here", "sensor", 27_510, 27_500, endpoint="10.0.0.2:27510"),
+    ]
+    heard = [{"name": "here", "level": "sensor", "host": "127.0.0.1", "port": 27_510}]
+    root = page("root", "root", 27_500, tree=tree, neighbours=heard)
+    picture = picture_of(27_500, ask, NOW)
+    assert [("root", "ok"), ("far", "closed"), ("here", "ok")] == [(one.name, one.health) for one in picture.members]
+    assert {} == dict(troubles(picture))
+
+
+def test_the_second_machine_of_a_closed_fabric_says_where_the_fleet_is_shown() -> None:
+    def ask(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
+        if host != "127.0.0.1":
+            raise UserError("login", "it shows itself on its own machine only", "ask it there")
+        return page("s1", "sensor", 27_500, root={"name": "root", "endpoint": "10.0.0.1:27500"})
+
+    picture = picture_of(27_500, ask, NOW)
+    assert (
+        "fleet lab, its root 10.0.0.1:27500 shows all of it on its own machine only; this is what s1 knows"
+        == heading(picture)
+    )
+    assert {} == dict(troubles(picture))
+
+
 def test_records_in_a_ring_and_strange_words_are_shown_once() -> None:
     ring = [
         {**record("a", "collector", 27_510, 27_520), "level": ["x"]},

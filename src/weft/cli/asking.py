@@ -15,6 +15,7 @@ HEADERS_MAX: Final = 64  # of an answer; a node sends eight
 LINE_BYTES_MAX: Final = 8 << 10
 ANSWER_BYTES_MAX: Final = 1 << 28  # the root's status of a whole fleet has some megabytes
 OK: Final = 200
+LOGIN: Final = 401
 REFUSING: Final = 400
 """From this HTTP status on, an answer is an error, and its body says why."""
 LOCAL: Final = "127.0.0.1"
@@ -38,14 +39,16 @@ def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
 
 
 def text_of(port: int, name: str, host: str = LOCAL) -> str:
-    """A page of that node as text, by its name; UserError `unavailable` if none answers."""
+    """A page of that node as text, by its name; UserError `unavailable` if none answers, `login` if it shows nothing here."""
     try:
         answer = _asked(host, port, f"GET /{name}", PATIENCE_S)
-        if answer.status == OK:
-            return str(answer.body, "utf-8")
     except (OSError, ValueError):
-        pass
-    raise _nobody(port, host)
+        raise _nobody(port, host) from None
+    if answer.status == LOGIN:
+        raise UserError("login", f"the node at {host}:{port} shows itself on its own machine only", "ask it there")
+    if answer.status != OK:
+        raise _nobody(port, host)
+    return str(answer.body, "utf-8")
 
 
 class _Answer(NamedTuple):

@@ -52,6 +52,10 @@ def _root(picture: Picture) -> Finding:
     if not picture.root:
         mend = 'weft up with a root, or [node] join = ["HOST:PORT"] where no beacon reaches'
         return Finding("fleet: root", BROKEN, "no root is known here", mend)
+    if picture.is_shut:
+        return Finding(
+            "fleet: root", FINE, f"{picture.root} shows the fleet on its own machine only: ask there for the rest"
+        )
     if not picture.has_root:
         return Finding(
             "fleet: root", BROKEN, f"the root at {picture.root} does not answer", "weft doctor on its machine"

@@ -23,6 +23,10 @@ MEMORY: Final = ("node", "core", "holds", "may hold", "refused")
 ASKED_AT_ONCE: Final = 64
 DIGEST_SHOWN: Final = 8  # of 32 hex digits: enough to see that two digests differ
 NO_ANSWER: Final = "no answer"
+CLOSED: Final = "closed"
+"""Health of a node of a closed fabric at another machine: it runs, and shows the rest on its own machine only."""
+SHUT: Final[dict[str, Any]] = {}
+"""The answer of such a node."""
 
 
 class Member(NamedTuple):
@@ -64,6 +68,8 @@ class Picture(NamedTuple):
     unassigned: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
     """The status of every node that answers: the asked one, the root, the others."""
+    is_shut: bool = False
+    """Whether the root runs, and shows the fleet on its own machine only."""
 
 
 def status(*, port: AskedPort = PORT, long: Flag = False, watch: Flag = False, json: Flag = False) -> int:
@@ -109,6 +115,7 @@ def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
         members_of(teller, answers, now_ns),
         teller["unassigned"],
         [told for told in answers.values() if told],
+        answers.get(root) == SHUT,
     )
 
 
@@ -134,21 +141,28 @@ def _ask_all(ask: Ask, endpoints: Iterable[str]) -> dict[str, dict[str, Any] | N
 def _try(ask: Ask, endpoint: str) -> dict[str, Any] | None:
     try:
         return ask(port_of(endpoint), host_of(endpoint))
-    except UserError:
-        return None
+    except UserError as error:
+        return SHUT if error.code == "login" else None
 
 
 def members_of(teller: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
     """The fleet as a tree, each node behind its parent; nodes without a known parent come last.
 
     An elected root is still recorded at its former place, below a parent that may now be its child: its own answer counts.
+    A node that answers at another address of its machine than that of its record is the same.
     """
+    answered = {told["node"]: told for told in answers.values() if told}
     records = [r for r in _sound(teller) if teller["level"] != "root" or r["node"] != teller["node"]]
     found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in records) else []
-    found += [_recorded(record, answers, now_ns) for record in records]
+    found += [
+        _recorded(record, answered.get(record["node"], answers.get(record["endpoint"])), now_ns) for record in records
+    ]
     known = {member.endpoint for member in found} | {guest["endpoint"] for guest in teller["unassigned"]}
+    placed = {teller["node"], *(record["node"] for record in records)}
     places = {member.name: member.endpoint for member in found}
-    fixed = [told for endpoint, told in answers.items() if told and endpoint not in known]
+    fixed = [
+        told for endpoint, told in answers.items() if told and endpoint not in known and told["node"] not in placed
+    ]
     places |= {told["name"]: own_endpoint(told) for told in fixed}
     found += [_fixed(told, places) for told in fixed]
     return _in_order(found)
@@ -160,13 +174,13 @@ def _teller_itself(told: dict[str, Any]) -> Member:
     return Member(0, told["name"], told["level"], told["group"], parent, endpoint, number, None, None, health)
 
 
-def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> Member:
-    told, at = answers.get(record["endpoint"]), record["at"]
-    if told is not None and told["node"] != record["node"]:
+def _recorded(record: dict[str, Any], told: dict[str, Any] | None, now_ns: int) -> Member:
+    at = record["at"]
+    if told and told["node"] != record["node"]:
         told = None  # another node has this endpoint now
     number = record["number"]
     if (
-        number is None and record["wanted"] is None and told is not None
+        number is None and record["wanted"] is None and told
     ):  # other nodes than the root do not know what the others run
         number = number_of(told)
     return Member(
@@ -179,7 +193,7 @@ def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None],
         number,
         record["wanted"],
         max(0, now_ns - at) // SECOND if at is not None else None,
-        told["health"]["state"] if told is not None else NO_ANSWER,
+        NO_ANSWER if told is None else told["health"]["state"] if told else CLOSED,
     )
 
 
@@ -280,7 +294,8 @@ def heading(picture: Picture) -> str:
     if picture.has_root:
         held = next((holding(node) for node in picture.nodes if own_endpoint(node) == picture.root), "")
         return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}{held}"
-    where = f"its root {picture.root} does not answer" if picture.root else "no root is known here"
+    silence = "shows all of it on its own machine only" if picture.is_shut else "does not answer"
+    where = f"its root {picture.root} {silence}" if picture.root else "no root is known here"
     return f"fleet {picture.fleet}, {where}; this is what {picture.nodes[0]['name']} knows"
 
 
@@ -345,7 +360,7 @@ def troubles(picture: Picture) -> list[tuple[str, str]]:
         if member.health == NO_ANSWER:
             mend = f"see whether it runs; there: weft status --port {port_of(member.endpoint)}"
             found.append((f"{member.name} at {member.endpoint} does not answer", mend))
-    if picture.root and not picture.has_root:
+    if picture.root and not picture.has_root and not picture.is_shut:
         found.append((f"the root at {picture.root} does not answer", "start it, or wait for another one to be elected"))
     found += diverged(picture.nodes)
     placeless = {guest["endpoint"] for guest in picture.unassigned}
