@@ -1,6 +1,5 @@
 """docs/as-of.md is typed as it stands there, against a lake in which it is the evening of its examples (WEL-002)."""
 
-import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,14 +9,12 @@ from typing import Final
 import pytest
 
 from tests.cli.test_config_show import run
-from tests.house.requirements import ROOT
+from tests.pages import Typed, consoles
 from tests.pipeline.ground import A, B
 from tests.pipeline.plain import Row, applied, lake_of, put, wrote
 from weft.pipeline.tables import CATALOG, COMPLETENESS, CONFIGURATION, DOCUMENTS, EVENTS, STORE
 
-PAGE: Final = (ROOT / "docs" / "as-of.md").read_text("utf-8")
-BLOCKS: Final = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-TYPED: Final = [found for block in BLOCKS for found in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE)]
+TYPED: Final = [typed for console in consoles("as-of.md") for typed in console]
 
 
 def clock(hour: int, minute: int, second: int = 0, day: int = 22) -> datetime:
@@ -112,14 +109,13 @@ WIDE: Final = {
 
 @pytest.mark.proves("WEL-002", part="the page of what was: what it shows is what is printed")
 @pytest.mark.usefixtures("evening")
-@pytest.mark.parametrize(("command", "shown"), TYPED, ids=range(len(TYPED)))
-def test_what_the_page_shows_is_what_is_printed(command: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("typed", TYPED, ids=range(len(TYPED)))
+def test_what_the_page_shows_is_what_is_printed(typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
     assert 12 == len(TYPED)
-    status = run(command)
+    status = run(typed.command)
     told = capsys.readouterr()
-    assert (1 if command.startswith("weft lake missing") else 0) == (status or 0), told.err
-    if shown:
-        assert shown.splitlines() == [line.rstrip() for line in told.out.splitlines()]
-    else:
-        (part,) = (part for start, part in WIDE.items() if command.startswith(start))
-        assert part in told.out
+    assert (1 if typed.command.startswith("weft lake missing") else 0) == (status or 0), told.err
+    assert typed.is_shown(told.out), told.out
+    assert typed.shown or [part in told.out for start, part in WIDE.items() if typed.command.startswith(start)] == [
+        True
+    ]

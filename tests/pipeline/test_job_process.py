@@ -152,7 +152,7 @@ def test_a_second_one_is_refused_and_on_the_wheels_java_stopped_in_a_batch(
         assert 75 == told.returncode
         assert f"process {last.process.pid} on " in told.stderr
         last.until(lambda: rows_of(bronze) == many)
-        last.process.send_signal(signal.SIGTERM)
+        last.process.send_signal(signal.SIGINT)
         assert 0 == last.end()
     assert (tmp_path / "state" / "weft" / "java" / "bin" / "java").exists()
     finished = last.batches() or taken_up(lake.root)

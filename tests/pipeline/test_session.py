@@ -1,5 +1,6 @@
 """The session: what it promises, and what it refuses (PIP-083)."""
 
+import signal
 from typing import Any, Final
 
 import pytest
@@ -9,10 +10,22 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from weft.base.errors import UserError
 from weft.pipeline.remote import is_settable
-from weft.pipeline.session import Options, session, settings_of
+from weft.pipeline.session import Options, interrupt_kept, session, settings_of
 
 GARBAGE: Final = MEMORY_COMMAND_NAME
 """Begins what is said when Python has forgotten an object of the JVM, at any time."""
+
+
+def test_ctrl_c_stays_with_the_program_that_has_a_handler_for_it() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        with interrupt_kept():
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # as PySpark does when a session starts
+        signal.raise_signal(signal.SIGINT)
+        assert [signal.SIGINT] == heard
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.proves("PIP-083")

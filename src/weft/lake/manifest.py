@@ -20,6 +20,7 @@ NO_PRIOR: Final = "0" * 32
 """`prior` of segment 1, which has none before it."""
 ERA_END: Final = "era-end"
 """`why` of an era link in `lost`: the era ended at this number; nothing was lost."""
+HELD_MAX: Final = 1_000  # characters; an error message is cut after as many of the ranges
 
 RangeList = list[tuple[int, int]]
 Bytes = bytes  # within Manifest, `bytes` means the field
@@ -83,6 +84,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def vector(self) -> VersionVector:
         """Numbers received, as a version vector."""
         return VersionVector((origin_of(name, era), ranges) for name, era, ranges in self.ranges)
+
+    def held(self) -> str:
+        """Its numbers in words, for an error message: `1-3, 7 of b`, with the start (era) where there are starts."""
+        of_all = (
+            ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
+            + f" of {name}"
+            + ("" if era is None else f" (start {era})")
+            for name, era, ranges in self.ranges
+        )
+        return "; ".join(of_all)[:HELD_MAX]
 
     def lost_vector(self) -> VersionVector:
         """Numbers announced lost, without era links."""

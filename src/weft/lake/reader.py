@@ -317,8 +317,8 @@ class _Budget:
 
 
 def _gone(drain: str, number: int, manifest: Manifest | None) -> SegmentFault:
-    ranges = f"; it held {manifest.ranges}"[:1000] if manifest else ""
-    return SegmentFault("segment-gone", drain, number, f"its rows are deleted{ranges}")
+    held = f"; it held {manifest.held()}" if manifest else ""
+    return SegmentFault("segment-gone", drain, number, f"its rows are deleted{held}")
 
 
 def position(source: Source, start: str) -> At:

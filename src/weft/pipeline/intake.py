@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONG_MAX: Final = (1 << 63) - 1
-HELD_MAX: Final = 1_000  # characters; an error message is cut after as many of the ranges
 SPREAD: Final = "n"
 """Attribute of an error row: how many numbers it stands for."""
 
@@ -110,7 +109,7 @@ def _verify(source: Source, piece: Slice) -> None:
     except OSError as error:
         unreadable = f"{path.name}: {error.strerror}"
     manifest = source.drains()[piece.drain].manifest(piece.number)
-    held = f"; it held {manifest.ranges if manifest else 'unknown numbers'}"[:HELD_MAX]
+    held = f"; it held {manifest.held() if manifest else 'unknown numbers'}"
     if size < 0:
         raise SegmentFault("segment-gone", piece.drain, piece.number, f"its file is missing{held}")
     if unreadable:

@@ -13,9 +13,10 @@ import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -161,13 +162,29 @@ def session(options: Options | None = None) -> "SparkSession":
     _prepare_environment(java)
     settings[JAVA_OPTIONS] += f" {shlex.join(classes.options(state, java))}"
     try:
-        _start(settings, options)
-        return SparkSession.builder.getOrCreate()
+        with interrupt_kept():
+            _start(settings, options)
+            return SparkSession.builder.getOrCreate()
     except Py4JError as error:
         if is_local(options.master):
             raise
         what = f"{options.master} does not answer, or does not know this driver's secret"
         raise UserError("unavailable", what, "check that the cluster runs; --secret FILE, if it has one") from error
+
+
+@contextlib.contextmanager
+def interrupt_kept() -> Iterator[None]:
+    """Leave SIGINT to the handler that the program has set for it, if it has: PySpark takes it when a session starts.
+
+    PySpark's handler cancels all jobs, so that Ctrl-C would end a driver in the middle of a batch, and not behind it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        is_taken = signal.getsignal(signal.SIGINT) is not before
+        if is_taken and callable(before) and before is not signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
 
 
 def settings_of(options: Options) -> dict[str, str]:

@@ -1,0 +1,31 @@
+"""Pages of docs/ as they are typed: the commands of their consoles, and what they show below each."""
+
+import re
+from typing import Final, NamedTuple
+
+from tests.house.requirements import ROOT
+
+BLOCK: Final = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED: Final = re.compile(r"^\$ (.*)\n((?:[^$].*\n)*)", re.MULTILINE)
+
+
+class Typed(NamedTuple):
+    """A command, and the lines that a page shows below it."""
+
+    command: str
+    shown: list[str]
+
+    def is_shown(self, said: str) -> bool:
+        """Whether the page shows what was said; `…` stands for any text, and a page that shows nothing for everything.
+
+        >>> Typed("date", ["12:… UTC"]).is_shown("12:30 UTC\\n"), Typed("date", ["12:… UTC"]).is_shown("13:30 UTC\\n")
+        (True, False)
+        """
+        pattern = r"\s*\n".join(".*".join(re.escape(part) for part in line.split("…")) for line in self.shown)
+        return not self.shown or re.fullmatch(pattern + r"\s*", said) is not None
+
+
+def consoles(page: str) -> list[list[Typed]]:
+    """The commands of each console of a page, by its name."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    return [[Typed(line, shown.splitlines()) for line, shown in TYPED.findall(block)] for block in BLOCK.findall(text)]
