@@ -14,7 +14,16 @@ SPARK: Final = frozenset({"pipeline", "source"})
 """Rooms whose tests share a session of Spark."""
 PROCESSES: Final = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done one after the other: one fleet at a time on this machine's ports."""
-PEERS_SPARK: Final = frozenset({"test_connect.py", "test_declarative.py", "test_lake_readers.py", "test_objects.py"})
+PEERS_SPARK: Final = frozenset(
+    {
+        "test_connect.py",
+        "test_declarative.py",
+        "test_lake_readers.py",
+        "test_objects.py",
+        "test_pages_operations.py",
+        "test_pages_spark.py",
+    }
+)
 """What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
 HERE: Final = ("spark", "processes", "pure")
 """What needs nothing but Weft."""

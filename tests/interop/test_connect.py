@@ -28,20 +28,25 @@ URL: Final = f"sc://127.0.0.1:{PORT}"
 PATIENCE_S: Final = 240.0
 SERVER: Final = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
-    "spark.connect.grpc.binding.port": str(PORT),
     "spark.ui.enabled": "false",
     **INTERPRETED,
 }
+
+
+def server_words(port: int) -> list[str]:
+    """The program that serves Spark Connect on loopback."""
+    told = SERVER | {"spark.connect.grpc.binding.port": str(port)}
+    settings = [word for key, value in told.items() for word in ("--conf", f"{key}={value}")]
+    name = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    words = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "512m"]
+    return [str(spark_home() / "bin" / "spark-class"), *words, *settings, "--class", name, "spark-internal"]
 
 
 class Server:
     """A server of Spark Connect on loopback."""
 
     def __init__(self, place: Path) -> None:
-        settings = [word for key, value in SERVER.items() for word in ("--conf", f"{key}={value}")]
-        name = "org.apache.spark.sql.connect.service.SparkConnectServer"
-        words = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "512m"]
-        program = [str(spark_home() / "bin" / "spark-class"), *words, *settings, "--class", name, "spark-internal"]
+        program = server_words(PORT)
         ours = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
         environment = kills.environment(place / "state") | ours
         with (place / "server.log").open("ab") as log:

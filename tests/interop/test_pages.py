@@ -1,18 +1,15 @@
 """Pages, word for word: a new user has an empty folder and what stands there."""
 
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import pytest
 
 from tests.house.requirements import ROOT
-from tests.patience import PATIENCE_S
+from tests.interop.pageshell import Shell, opened, until
 
 DOCS: Final = ROOT / "docs"
 BLOCK: Final = re.compile(
@@ -23,51 +20,10 @@ RUNS: Final = ("sh", "console")
 """Kinds of blocks that are typed; in one of a console a line that is typed begins with `$`."""
 
 
-class Shell:
-    """One shell for the whole page, so that what runs behind a command runs on."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        home = {"HOME": str(place), "XDG_STATE_HOME": str(place / "home"), "COLUMNS": "120"}
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment = {**os.environ, **home, "PATH": path}
-        net = ["unshare", "-n", "bash", "-c", "ip link set lo up; exec bash"]
-        with (place / "errors").open("w") as errors:
-            self.process = self._begin(net, errors)
-
-    def _begin(self, net: list[str], errors: IO[str]) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            net, cwd=self.place, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=errors, text=True, start_new_session=True,
-        )  # fmt: skip
-
-    def run(self, words: str) -> tuple[str, int]:
-        """What the words say, and the status of the last."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        quiet = re.sub(r" &(?=$|  +#)", " >/dev/null 2>>errors &", words, flags=re.MULTILINE)
-        self.process.stdin.write(f"{quiet}\nended=$?; echo; echo ended $ended\n")
-        self.process.stdin.flush()
-        said: list[str] = []
-        for line in self.process.stdout:
-            if line.startswith("ended "):
-                return "".join(said), int(line.split()[1])
-            said.append(line)
-        raise AssertionError(f"the shell has ended: {words}")
-
-    def end(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("kill $(jobs -p); wait\n")
-        self.process.communicate(timeout=PATIENCE_S)
-
-
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path)
-    try:
+    with opened(tmp_path) as made:
         yield made
-    finally:
-        made.end()
 
 
 def play(shell: Shell, block: re.Match[str]) -> None:
@@ -81,14 +37,6 @@ def play(shell: Shell, block: re.Match[str]) -> None:
         for line in lines_of(block):
             said, status = shell.run(line)
             assert 0 == status, f"{line}: {said}{(shell.place / 'errors').read_text()[-1500:]}"
-
-
-def until(shell: Shell, text: str, what: str) -> None:
-    """Type it again and again until it says that."""
-    began, said = time.monotonic(), ""
-    while what not in said:
-        assert time.monotonic() - began < PATIENCE_S, f"{text} never says {what}: {said}"
-        said, _ = shell.run(text)
 
 
 def lines_of(block: re.Match[str]) -> list[str]:

@@ -54,7 +54,8 @@ def cluster(
     try:
         running.start()
         told = {"master": plan.url, "page": f"http://127.0.0.1:{port + 1}", "workers": workers, "cores": each}
-        print(msgspec.json.encode(told).decode() if json else f"{plan.url}  {workers} workers, {each} cores each")
+        size = f"{workers} workers, {each} core{'s' * (each != 1)} each"
+        print(msgspec.json.encode(told).decode() if json else f"{plan.url}  {size}")
         sys.stdout.flush()
         running.follow()
     except KeyboardInterrupt:

@@ -275,6 +275,8 @@ class Run:
 
     def _holders(self, protocol: str, names: tuple[str, ...]) -> list[str]:
         """The nodes that hold all data now, by the root's tree: a former root may be a sensor, which has only its own topics."""
+        if protocol == "keys" and self.world.operator is None:
+            return []  # nodes without keys; those of an older version do not know the question
         if protocol not in ("configuration", "registers"):
             return list(names)
         told = [self.desks[name].ask(status_of) or {} for name in names]
@@ -284,7 +286,7 @@ class Run:
 
     def _unsaid(self) -> str:
         """What is still missing: services in the catalog, or acknowledged messages at readers; empty: nothing."""
-        changing = [name for name, curve in self.replicas["keys"][ROOT].items() if len(curve) != 1]
+        changing = [name for name, curve in self.replicas["keys"].get(ROOT, {}).items() if len(curve) != 1]
         if changing:
             return f"keys: {changing} have more than one"
         if late := self._unlisted():
