@@ -144,8 +144,8 @@ class Context(Outbox):
 
     def candidates(self) -> tuple[str, ...]:
         """Nodes that may still become root of a later epoch by this node's vote."""
-        held = epoch_of(self.store.number)
-        return tuple([node.hex() for epoch, node in self.promises if epoch > held])
+        epoch_held = epoch_of(self.store.number)
+        return tuple([node.hex() for epoch, node in self.promises if epoch > epoch_held])
 
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
         """Publish to all children."""

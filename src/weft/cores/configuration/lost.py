@@ -17,11 +17,11 @@ def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator
     wrote_from, pairs = store.wrote_from, stage.pairs
     if not wrote_from:
         return
-    held = _held(store, stage)
+    known = _known(store, stage)
     for own in store.view(""):
         key, other = own.key, pairs.get(own.key)
         if own.number >= wrote_from and (other is None or other.value != own.value):
-            is_lacked = counter_of(own.number) > held or other is None or other.number < own.number
+            is_lacked = counter_of(own.number) > known or other is None or other.number < own.number
             if is_lacked and _is_followed(key, topics):
                 yield WriteLost(key, own.value, own.number)
     for key, pair in pairs.items():
@@ -31,18 +31,18 @@ def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator
 
 def values_gone_back(store: Store, stage: Stage, topics: tuple[str, ...]) -> int:
     """How many values in the store are newer than in the snapshot, or missing there and unknown to its root."""
-    held = _held(store, stage)
+    known = _known(store, stage)
     count = 0
     for own in store.pairs.values():
         other = stage.pairs.get(own.key)
         if other is None:
-            count += counter_of(own.number) > held and _is_followed(own.key, topics)
+            count += counter_of(own.number) > known and _is_followed(own.key, topics)
         else:
             count += other.number < own.number
     return count
 
 
-def _held(store: Store, stage: Stage) -> int:
+def _known(store: Store, stage: Stage) -> int:
     """The counter up to which the snapshot's root knew the writes in the store.
 
     A new root continues with the counter that it had (REC-012), so its lowest number shows it. A root of the same epoch

@@ -102,8 +102,8 @@ class Majority:
         With its vote a candidate may become root of a later epoch, now or already, and continues with what it has. So
         the report of a voter that has promised its vote confirms only what each of its candidates has reported too.
         """
-        held = [self._held(node) for node in report.candidates if node != self.context.node]
-        return min([report.number, *held])
+        reported = [self._held(node) for node in report.candidates if node != self.context.node]
+        return min([report.number, *reported])
 
     def _held(self, node: bytes) -> int:
         report = self.nodes.get(node)

@@ -219,7 +219,7 @@ class Serving:
         store, subtree = self._context.store, request.subtree
         if subtree.startswith(CHAINS + "/"):
             path = _path(subtree)
-            told = [
+            lasts = [
                 KvSync(CHAINS + last.key, last.number, _encode(ChainTold(last.is_deleted, last.prev)))
                 if last.prev is not None
                 else KvSync(
@@ -227,7 +227,7 @@ class Serving:
                 )
                 for _, last in store.lasts("" if path == "/" else path)
             ]
-            return told, _end(request, store.tip(path), tally_of(told) if request.wants_digest else None)
+            return lasts, _end(request, store.tip(path), tally_of(lasts) if request.wants_digest else None)
         tally = store.tally_of(subtree) if request.wants_digest else None
         return store.view(subtree), _end(request, store.tip(subtree), tally)
 

@@ -60,8 +60,8 @@ class Teller:
         old = self._context.store.pairs if self._before is None else self._before
         self._before = None
         changed = [pair for key, pair in new.items() if (was := old.get(key)) is None or was.value != pair.value]
-        held = [key for key in self._changed if key not in new]
-        for key in held + [key for key in old if key not in new]:
+        dropped = [key for key in self._changed if key not in new]
+        for key in dropped + [key for key in old if key not in new]:
             self._changed[key] = None, 0
         for key in [key for key in self._changed if key in new]:
             self._changed[key] = new[key].value, new[key].number

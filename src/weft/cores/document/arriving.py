@@ -26,9 +26,9 @@ class Arriving:
         self._second = 0
         self._unknown = 0
 
-    def hear(self, sender: bytes, said: str, address: str) -> Peer | None:
+    def hear(self, sender: bytes, claimed: str, address: str) -> Peer | None:
         """The peer that sent this HELO; None if it is our own, names our own endpoint, or is one too many."""
-        endpoint = reachable(said, address)
+        endpoint = reachable(claimed, address)
         if sender == self._context.uuid:
             self._find_ourselves(endpoint, address)
             return None

@@ -81,8 +81,8 @@ class Asking:
         if ask is None:
             return
         self._came_at = self._now
-        latest, held = self._log.latest(source), self._log.lowest_held(source)
-        if latest >= ask.target and not held:
+        latest, waiting_from = self._log.latest(source), self._log.lowest_held(source)
+        if latest >= ask.target and not waiting_from:
             self._close(source)
             return
         ask.moved_at, ask.tries, ask.wait_ns = self._now, 0, self._context.timing.ask_hold_ns
@@ -90,7 +90,7 @@ class Asking:
         if ask.due_at < due_at:
             heappush(self._due, (ask.due_at, source))
         end = ask.sequence + ANSWER_MAX
-        if latest >= end or 0 < held <= end:
+        if latest >= end or 0 < waiting_from <= end:
             self._say(source, ask, None)
 
     def _of(self, source: bytes, target: int) -> Ask:

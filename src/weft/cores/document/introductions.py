@@ -48,10 +48,10 @@ class Introductions:
 
     def hear(self, peer: Peer, endpoint: str) -> None:
         """It tells us of an endpoint, so it need not be told of that one."""
-        for told in (peer.told, self._told):
-            told.pop(endpoint, None)
-            if len(told) >= limits.REMEMBERED_MAX:
-                del told[next(iter(told))]
+        for memory in (peer.told, self._told):
+            memory.pop(endpoint, None)
+            if len(memory) >= limits.REMEMBERED_MAX:
+                del memory[next(iter(memory))]
         peer.told[endpoint] = self._context.now.mono
         self._told[endpoint] = None
 

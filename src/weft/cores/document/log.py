@@ -121,9 +121,9 @@ class Log:
         """Bytes of memory of operations beyond gaps."""
         return self._holding.cost
 
-    def share(self, log: Part, held: Part) -> None:
+    def share(self, log: Part, holding: Part) -> None:
         """Let these parts, which the logs of all sessions share, decide how much room there is."""
-        self.room, self._holding.room = log, held
+        self.room, self._holding.room = log, holding
 
     def begin(self) -> None:
         """All is restored. Journal name and schema of the session once: it is this node's own in later starts."""
@@ -416,10 +416,10 @@ class Log:
         if sequence <= self.latest(source):
             record: StreamRecord | CoreRecord = self._record(operation or parse(self.body(source, sequence)))
         else:
-            held = self._holding.get(source, sequence)
-            if held is None:
+            waiting = self._holding.get(source, sequence)
+            if waiting is None:
                 return
-            record = record_of(HeldKept(self.context.session, source, sequence, held[1], held[2], held.body))
+            record = record_of(HeldKept(self.context.session, source, sequence, waiting[1], waiting[2], waiting.body))
         self._turn_bytes += OVERHEAD_BYTES + len(self.known(source, sequence))
         self.context.keep(record)
 
@@ -498,8 +498,8 @@ class Log:
             yield record_of(SessionKept(session, self._schema))
         bare = {pair: None for pair in self._unkept if pair[1] <= self.latest(pair[0])}
         yield from self._pieces(session, bare)
-        held = [(*pair, self.kept(*pair)) for pair in bare]  # so that the next start writes their records
-        for source, sequence, kept in [*held, *self._holding.items()]:
+        arrived = [(*pair, self.kept(*pair)) for pair in bare]  # so that the next start writes their records
+        for source, sequence, kept in [*arrived, *self._holding.items()]:
             yield record_of(HeldKept(session, source, sequence, kept[1], kept[2], kept.body))
         for source, sequence, kept in self._forks.items():
             yield record_of(LoserKept(session, source, sequence, kept[1], kept[2], kept.body))

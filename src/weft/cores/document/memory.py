@@ -123,9 +123,9 @@ def cut(text: str) -> str:
 
 def kept_of_stream(record: StreamRecord) -> tuple[bytes, int, Kept]:
     """Source, sequence and bytes of a prefix operation; OurFault for what no version wrote."""
-    said = record.attributes
+    fields = record.attributes
     try:
-        source, sender = bytes.fromhex(record.origin.rpartition("/")[2]), bytes.fromhex(said["from"])
+        source, sender = bytes.fromhex(record.origin.rpartition("/")[2]), bytes.fromhex(fields["from"])
     except (KeyError, ValueError, TypeError) as error:
         raise OurFault(
             f"newer-data: the operation {record.sequence} of {record.origin} cannot be read: {error!r}"

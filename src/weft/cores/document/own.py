@@ -107,11 +107,11 @@ class Own:
         stamp = self.log.stamps.next(max([*effs, self.engine.eff_of(undone.source, undone.sequence)]))
         source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
         undoes = f"{uuid_text(undone.source)}/{undone.sequence}"
-        said = Stamp(source, stamp, sequence, by, undoes=undoes)
+        stamped = Stamp(source, stamp, sequence, by, undoes=undoes)
         if len(acts) == 1:
-            body = self._written(*acts[0][:2], said, acts[0].payload)
+            body = self._written(*acts[0][:2], stamped, acts[0].payload)
         else:
-            body = self._written(ACTION, {}, said, Payload("", [step_of(*act) for act in acts]))
+            body = self._written(ACTION, {}, stamped, Payload("", [step_of(*act) for act in acts]))
         operation = parse(body)
         self._try(operation, stamp, waits=False)
         self._spend()

@@ -81,8 +81,8 @@ class Edits:
         if not reference:
             reference, rest = split(wanted.words, chains)
         if not reference:
-            said = f"{wanted.words[0]!r} says not where" if wanted.words else "nothing says where"
-            raise Refusal("no-reference", said, f"begin with {where_of(chains)}")
+            problem = f"{wanted.words[0]!r} says not where" if wanted.words else "nothing says where"
+            raise Refusal("no-reference", problem, f"begin with {where_of(chains)}")
         if taken := STAMPED & reference.keys():
             text = f"{min(taken)!r} means something else in an operation"
             raise Refusal("bad-reference", text, f"one of {where_of(chains)}")
@@ -201,9 +201,9 @@ class Edits:
 
     def note(self, peer: bytes, text: str) -> dict[str, Any]:
         """Keep a chat message."""
-        said = {"at": self._session.context.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
-        self.chats.append(said)
-        return said
+        message = {"at": self._session.context.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
+        self.chats.append(message)
+        return message
 
 
 def _add(wanted: Edit, words: Sequence[str]) -> Payload:
@@ -224,8 +224,8 @@ def _set(wanted: Edit, words: Sequence[str]) -> Payload:
 
 def _remove(wanted: Edit, words: Sequence[str]) -> Payload:
     if words or wanted.xml or wanted.text or wanted.attributes:
-        said = words[0] if words else "that"
-        raise Refusal("bad-words", f"{said!r}: an element is removed as a whole", "weft doc remove eid=…")
+        first = words[0] if words else "that"
+        raise Refusal("bad-words", f"{first!r}: an element is removed as a whole", "weft doc remove eid=…")
     return Payload()
 
 

@@ -116,7 +116,7 @@ class Reads:
         peers = self._session.peers
         return {
             "peers": [self._peer(peer) for peer in sorted(peers.all(), key=_rank)],
-            "refused": [{"endpoint": endpoint, "session": said} for endpoint, said in peers.sessions.items()],
+            "refused": [{"endpoint": endpoint, "session": session} for endpoint, session in peers.sessions.items()],
         }
 
     def _peer(self, peer: Peer) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Reads:
             highest[source] = max(highest.get(source, 0), sequence)
         return {"sources": [self._source(source, latest.get(source, 0), highest[source]) for source in sorted(highest)]}
 
-    def _source(self, source: bytes, latest: int, held: int) -> dict[str, Any]:
+    def _source(self, source: bytes, latest: int, highest: int) -> dict[str, Any]:
         session = self._session
         peer = session.peers.get(source)
         state = "own" if source == session.context.uuid else "active" if peer and peer.is_active else "away"
@@ -157,7 +157,7 @@ class Reads:
             "source": uuid_text(source),
             "state": state,
             "latest": latest,
-            "highest": max(latest, held),
+            "highest": max(latest, highest),
             "by": by,
             "endpoint": peer.endpoint if peer else "",
         }
@@ -224,8 +224,8 @@ class Reads:
     def conflicts(self, wanted: Which) -> dict[str, Any]:
         """The open conflicts, or all, as many as fit into one answer; and how many more there are."""
         found = [one for one in self._session.engine.conflicts() if one.is_open or wanted.closed]
-        told = _some(map(self._conflict, found), "first", "second")
-        return {"conflicts": told, "more": len(found) - len(told)}
+        shown = _some(map(self._conflict, found), "first", "second")
+        return {"conflicts": shown, "more": len(found) - len(shown)}
 
     def _conflict(self, one: Conflict) -> dict[str, Any]:
         """A conflict for people: the place by chains of the schema, and the element of an eid."""
@@ -250,8 +250,8 @@ class Reads:
     def parked(self, _: Nothing) -> dict[str, Any]:
         """Entries that wait for their target, as many as fit into one answer; and how many more there are."""
         pairs = self._session.engine.parked()
-        told = _some((self.row(*pair) for pair in pairs), "body")
-        return {"parked": told, "more": len(pairs) - len(told)}
+        shown = _some((self.row(*pair) for pair in pairs), "body")
+        return {"parked": shown, "more": len(pairs) - len(shown)}
 
     def board(self, wanted: When) -> dict[str, Any]:
         """The contents of a scoreboard (JAM-010)."""
@@ -327,8 +327,8 @@ def _size_of(value: Any) -> int:
 
 def _start_of(element: Element) -> str:
     """Tag and attributes, truncated."""
-    said = [element.tag, *(f"{name}={value}" for name, value in element.attributes.items() if name != "eid")]
-    return " ".join(said)[:SHOWN_CHARACTERS]
+    parts = [element.tag, *(f"{name}={value}" for name, value in element.attributes.items() if name != "eid")]
+    return " ".join(parts)[:SHOWN_CHARACTERS]
 
 
 def reference_text(reference: dict[str, str]) -> str:

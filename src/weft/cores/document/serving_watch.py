@@ -116,14 +116,14 @@ class Watcher:
 
     def take(self) -> dict[str, Any]:
         """Remove and return everything that is to be sent."""
-        told: dict[str, Any] = {kind: [] for kind in (ADDED, REMOVED, CHANGED)}
+        news: dict[str, Any] = {kind: [] for kind in (ADDED, REMOVED, CHANGED)}
         for slot, kind in self.slots.items():
-            told[kind].append(slot)
-        told |= {"operations": list(self.operations), "more": self.more, "events": list(self.events)}
+            news[kind].append(slot)
+        news |= {"operations": list(self.operations), "more": self.more, "events": list(self.events)}
         self.slots, self.more, self.size, self.is_stale = {}, 0, 0, False
         self.operations.clear()
         self.events.clear()
-        return told
+        return news
 
 
 class Watching:
@@ -230,9 +230,9 @@ class Watching:
             return 0
         return self._shown_at + DELTA_NS + DELTA_NS_PER_OPERATION * self._seen[1]
 
-    def _say(self, watcher: Watcher, told: dict[str, Any]) -> None:
+    def _say(self, watcher: Watcher, news: dict[str, Any]) -> None:
         watcher.told += 1
-        self._answer(watcher.peer, Answer(watcher.number, {"n": watcher.told, **told}, more=True))
+        self._answer(watcher.peer, Answer(watcher.number, {"n": watcher.told, **news}, more=True))
 
     def _answer(self, peer: bytes, answer: Answer) -> None:
         self._context.send(CLIENTS, peer, answer)

@@ -196,9 +196,9 @@ class Alarms:
     def clear_alert(self, seen: Seen, now_mono: int) -> None:
         """Journal that it no longer fires, then tell it."""
         fired = self.firing.pop(seen.key)
-        said = msgspec.structs.asdict(fired) | {"value": seen.value, "at": seen.at_ms, "why": seen.why}
+        fields = msgspec.structs.asdict(fired) | {"value": seen.value, "at": seen.at_ms, "why": seen.why}
         self._outbox.keep(_record(CLEARED, (fired.name, fired.labels)))
-        self._outbox.tell(AlertCleared(**said))
+        self._outbox.tell(AlertCleared(**fields))
 
     # The root
 

@@ -45,11 +45,11 @@ def approval(message: Message, interval_ms: int) -> Approval:
 
 def refusal(message: Message) -> Refusal:
     """Why the broker refused; `denied` if it gives no readable reason."""
-    told = _told(message)
-    fields = told.get("fields")
+    answer = _told(message)
+    fields = answer.get("fields")
     named = tuple(map(str, fields)) if isinstance(fields, list) else ()
-    text = _text(told.get("Error")) or b" ".join(message.body).decode("utf-8", "replace")[: limits.TEXT_MAX]
-    return Refusal(_text(told.get("code")) or "denied", text, named)
+    text = _text(answer.get("Error")) or b" ".join(message.body).decode("utf-8", "replace")[: limits.TEXT_MAX]
+    return Refusal(_text(answer.get("code")) or "denied", text, named)
 
 
 def _told(message: Message) -> dict[str, Any]:

@@ -263,15 +263,15 @@ def delete_value(asked: Asked) -> Answer:
     return _done(asked, conditions.current, changed=False)
 
 
-def _is_so(said: Request | Op, current: Event, value: bytes) -> bool:
+def _is_so(request: Request | Op, current: Event, value: bytes) -> bool:
     """Whether nothing has to be written (`idem`): the entry has the requested value, and the requested end or none."""
-    lasts = said.ttl in (UNSET, None) and current.until == (None if said.until is UNSET else said.until)
-    return bool(said.idem) and lasts and current.value is not None and equal(current.value, value)
+    lasts = request.ttl in (UNSET, None) and current.until == (None if request.until is UNSET else request.until)
+    return bool(request.idem) and lasts and current.value is not None and equal(current.value, value)
 
 
-def until_of(asked: Asked, said: Request | Op) -> float | None:
+def until_of(asked: Asked, request: Request | Op) -> float | None:
     """When the entry ends by itself (ADM-014); Refusal for an invalid time to live or instant."""
-    ttl, until, wall = said.ttl, said.until, asked.desk.context.now.wall
+    ttl, until, wall = request.ttl, request.until, asked.desk.context.now.wall
     if until is not UNSET and until is not None:
         if (
             ttl not in (UNSET, None)
@@ -355,10 +355,10 @@ class _Write(NamedTuple):
                 self.conditions.path, self.value, via=asked.client.address, until=until, wants_ack=wants_ack
             )
             event = written.event
-        told: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}
+        answer: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}
         if nchain:
-            told["chain"] = links_of(event.chain, nchain) if event else None
-        return told
+            answer["chain"] = links_of(event.chain, nchain) if event else None
+        return answer
 
 
 # Streams

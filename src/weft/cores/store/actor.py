@@ -400,9 +400,9 @@ class Actor:
         self.nodes.push(self._context.name)
         value = self._next_value()
         self.values[self._context.name] = value
-        said = wire.Pinged(self._context.name, value, tuple(self.nodes.names[: self.rules.splits]))
-        self._sent = [*self._sent[1 - OWN_PINGS :], said]
-        self._say(said)
+        ping = wire.Pinged(self._context.name, value, tuple(self.nodes.names[: self.rules.splits]))
+        self._sent = [*self._sent[1 - OWN_PINGS :], ping]
+        self._say(ping)
         self._drop_hist()
         self._go_on(now)
         self._count_full(self._context.name, value, now)

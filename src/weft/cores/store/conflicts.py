@@ -110,6 +110,6 @@ def _size(conflict: Conflict) -> int:
 
 def _described(event: Event) -> dict[str, Any]:
     """A change in plain words; its value is MessagePack in hex, so that it can be restored exactly."""
-    said: dict[str, Any] = {"node": event.node, "tick": event.tick, "tock": event.tock}
-    said |= {"deleted": True} if event.value is None else {"value": event.value.hex()}
-    return said | {"at": event.at, "by": event.by}
+    change: dict[str, Any] = {"node": event.node, "tick": event.tick, "tock": event.tock}
+    change |= {"deleted": True} if event.value is None else {"value": event.value.hex()}
+    return change | {"at": event.at, "by": event.by}

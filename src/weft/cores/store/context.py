@@ -74,9 +74,9 @@ class Context(Outbox):
 
     # Saying
 
-    def info(self, **said: Any) -> Info:
+    def info(self, **fields: Any) -> Info:
         """A new info message of this node, with a tock."""
-        return Info(node=self.name, tick=self.tick, tock=self.next_tock(), **said)
+        return Info(node=self.name, tick=self.tick, tock=self.next_tock(), **fields)
 
     def count(self, metric: str, label: str = "", by: int = 1) -> None:
         self.counters[metric, label] += by

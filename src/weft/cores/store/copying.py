@@ -62,13 +62,13 @@ class Copying:
         return {"merged": merged, "refused": refused}
 
     def _merge(self, record: bytes) -> int:
-        said = self._reader.read(record)
-        if isinstance(said, State):
-            self._states.append(said)
+        found = self._reader.read(record)
+        if isinstance(found, State):
+            self._states.append(found)
             return 0
-        for node, tick in said.chain.links:
+        for node, tick in found.chain.links:
             self._links.setdefault(node, RangeSet()).add(tick)
-        self._replica.receive(said, FILE)
+        self._replica.receive(found, FILE)
         return 1
 
     def _settle(self, *, is_whole: bool) -> None:

@@ -264,8 +264,8 @@ class Deletion:
         """After a long absence, others may have forgotten deletions: ask which of our entries are gone (DEL-007)."""
         if self.on_ask is not None and names:
             book = self._replica.book
-            held = {node: book.present(node) for node in book.nodes()}
-            self.on_ask(names, self._replica.unsaid.spared(held), now)
+            present = {node: book.present(node) for node in book.nodes()}
+            self.on_ask(names, self._replica.unsaid.spared(present), now)
 
     def set_deleters(self, order: SetDeleters, now: Now) -> None:
         """Name the deleters (DEL-003); empty: all nodes."""
@@ -430,7 +430,7 @@ def tick_in(value: bytes | None) -> int | None:
 
 def _said(value: bytes | None) -> dict[Any, Any]:
     try:
-        said = pack.unpack(value) if value else None
+        found = pack.unpack(value) if value else None
     except PeerError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return found if isinstance(found, dict) else {}

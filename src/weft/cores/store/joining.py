@@ -58,26 +58,26 @@ class Download:
         self._expander = PathExpander()
         self._steps: list[Callable[[], Request]] = [self._ask_state, self._ask_internal, self._ask_tree]
 
-    def hear(self, said: Greeting | Answer) -> None:
+    def hear(self, message: Greeting | Answer) -> None:
         """A message of the server; PeerError if it is not allowed here, or is an error."""
         self.heard_at = self._context.now.mono
-        if isinstance(said, Greeting):
-            self._hear_tock(said.tock)
-            self._raise_top(said.node, said.tick)
+        if isinstance(message, Greeting):
+            self._hear_tock(message.tock)
+            self._raise_top(message.node, message.tick)
             self._say(ClientHello(QLEN, seq=0))
             self._go_on()
             return
-        if said.seq != self._seq:
+        if message.seq != self._seq:
             return
-        if said.error:
-            raise PeerError("refused", said.error)
-        if said.wseq and said.wseq % ACK_EACH == 0:
-            self._say(Request(seq=self._seq, state="ack", ack=said.wseq))
-        if said.path is not UNSET:
-            self._merge(said)
-        elif said.nodes is not UNSET:
-            self._settle(said)
-        elif said.state == "end":
+        if message.error:
+            raise PeerError("refused", message.error)
+        if message.wseq and message.wseq % ACK_EACH == 0:
+            self._say(Request(seq=self._seq, state="ack", ack=message.wseq))
+        if message.path is not UNSET:
+            self._merge(message)
+        elif message.nodes is not UNSET:
+            self._settle(message)
+        elif message.state == "end":
             self._go_on()
 
     def _go_on(self) -> None:
@@ -121,17 +121,17 @@ class Download:
         except PeerError as error:
             self._context.refuse(self.name, error.code)  # one bad entry must not prevent joining
 
-    def _settle(self, said: Answer) -> None:
+    def _settle(self, answer: Answer) -> None:
         """What the server knows beyond its entries: how far each node has come, and what need not be asked for."""
         replica = self._replica
-        assert said.nodes is not UNSET, "that is how it is recognised"
-        for node, tick in said.nodes.items():
+        assert answer.nodes is not UNSET, "that is how it is recognised"
+        for node, tick in answer.nodes.items():
             self._raise_top(node, tick or 0)
-        for ranges in (said.known, said.superseded):
+        for ranges in (answer.known, answer.superseded):
             if ranges is not UNSET:
                 replica.settle(_ticks(ranges), "known")
-        if said.deleted is not UNSET:
-            replica.settle(self._forgotten(said.deleted), "deleted")
+        if answer.deleted is not UNSET:
+            replica.settle(self._forgotten(answer.deleted), "deleted")
         self.is_done = True
 
     def _forgotten(self, deleted: dict[str, Any]) -> Ticks:
@@ -212,9 +212,14 @@ class Joining:
         """The endpoint of a node's client port (CLN-022)."""
         event = self._replica.tree.get((*HOSTS, name))
         if event is not None and event.value:
-            told = _unpacked(event.value)
-            if isinstance(told, list | tuple) and len(told) == 2 and isinstance(told[0], str) and type(told[1]) is int:
-                return f"[{told[0]}]:{told[1]}" if ":" in told[0] else f"{told[0]}:{told[1]}"
+            place = _unpacked(event.value)
+            if (
+                isinstance(place, list | tuple)
+                and len(place) == 2
+                and isinstance(place[0], str)
+                and type(place[1]) is int
+            ):
+                return f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
         return self._context.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
 
     def hear(self, answer: Greeting | Answer, tag: bytes, now: Now) -> None:
@@ -308,14 +313,14 @@ def _ticks(ranges: dict[str, Any]) -> Ticks:
     return ticks_of_wire({node: those for node, those in ranges.items() if is_name(node)})
 
 
-def _heard_of(ticks: Ticks, said: Answer) -> Ticks:
+def _heard_of(ticks: Ticks, answer: Answer) -> Ticks:
     """Of these, the ticks that a server has heard of and does not miss itself; PeerError."""
-    assert said.nodes is not UNSET, "that is how it is recognised"
-    missing = _ticks(said.missing) if said.missing is not UNSET else {}
+    assert answer.nodes is not UNSET, "that is how it is recognised"
+    missing = _ticks(answer.missing) if answer.missing is not UNSET else {}
     heard = {
-        node: RangeSet(those.overlap(1, said.nodes.get(node) or 0)) - missing.get(node, RangeSet())
+        node: RangeSet(those.overlap(1, answer.nodes.get(node) or 0)) - missing.get(node, RangeSet())
         for node, those in ticks.items()
-        if said.nodes.get(node)
+        if answer.nodes.get(node)
     }
     return {node: those for node, those in heard.items() if those}
 

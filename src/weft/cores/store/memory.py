@@ -225,12 +225,18 @@ def keeper_of(record: StreamRecord) -> str:
 
 def event_of_stream(record: StreamRecord) -> Event:
     """The change in a stream record; OurFault for one that no version wrote."""
-    said = record.attributes
+    fields = record.attributes
     try:
-        chain = Chain(tuple((str(node), int(tick)) for node, tick in said["chain"]), bool(said["cut"]))
-        value = None if said["deleted"] else record.payload
+        chain = Chain(tuple((str(node), int(tick)) for node, tick in fields["chain"]), bool(fields["cut"]))
+        value = None if fields["deleted"] else record.payload
         return Event(
-            chain, int(said["tock"]), unpack_path(said["path"]), value, said["at"], said["by"], said.get("until")
+            chain,
+            int(fields["tock"]),
+            unpack_path(fields["path"]),
+            value,
+            fields["at"],
+            fields["by"],
+            fields.get("until"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise OurFault(f"newer-data: a change {record.origin}:{record.sequence} cannot be read: {error}") from None

@@ -135,11 +135,11 @@ class Resending:
         """Name the ticks without an entry, in as many messages as needed."""
         known, deleted = in_parts(job.known), [*in_parts(self._forgotten_before(job)), *in_parts(job.deleted)]
         for index in range(max(len(known), len(deleted))):
-            said = self._context.info(
+            info = self._context.info(
                 known=known[index] if index < len(known) else None,
                 deleted=deleted[index] if index < len(deleted) else None,
             )
-            self._bus.say(said, job.to)
+            self._bus.say(info, job.to)
 
     def _forgotten_before(self, job: Job) -> Ticks:
         """Name all purged ticks to a node that may have missed a deletion, and still has the entry (DEL-005).

@@ -75,28 +75,28 @@ class Rules:
     def _misfit_type(self, name: Path, value: Any) -> str:
         """Like `misfit`, for the type of that name and all above it."""
         for length in range(1, len(name) + 1):
-            held = self._at((None, TYPE, *name[:length]))
-            if isinstance(held, dict) and "schema" in held:
+            kind = self._at((None, TYPE, *name[:length]))
+            if isinstance(kind, dict) and "schema" in kind:
                 try:
-                    Checker(held["schema"]).check(value)
+                    Checker(kind["schema"]).check(value)
                 except Misfit as error:
                     return f"{text_of(name[:length])}: {error}"
                 except BadSchema:
                     continue  # of a foreign server, or of another release
         return ""
 
-    def check_type(self, path: Path, said: Any) -> None:
+    def check_type(self, path: Path, kind: Any) -> None:
         """A type: its schema must be valid, its good examples must fit, and its bad ones must not."""
-        if not isinstance(said, dict) or not ("schema" in said or "code" in said):
+        if not isinstance(kind, dict) or not ("schema" in kind or "code" in kind):
             raise Refusal("type-error", "a type is a map with `schema`")
-        if "schema" not in said:
+        if "schema" not in kind:
             return
         if self._context.foreign:  # it crashes moat-kv 0.71 (PNG-031)
             raise Refusal("type-error", "a type with `schema` would end the MoaT-KV servers that are here")
-        good, bad = _examples(said, "good", GOOD_MIN), _examples(said, "bad", BAD_MIN)
+        good, bad = _examples(kind, "good", GOOD_MIN), _examples(kind, "bad", BAD_MIN)
         above = path[2:-1]
         try:
-            checker = Checker(said["schema"])
+            checker = Checker(kind["schema"])
             for value in good:
                 checker.check(value)
             above_why = next((why for value in good if (why := self._misfit_type(above, value))), "")
@@ -107,7 +107,7 @@ class Rules:
             raise Refusal("type-error", f"the schema cannot be read: {error}") from None
         if above_why:
             raise Refusal("type-error", f"a good example does not fit: {above_why}")
-        if passed and "code" not in said:
+        if passed and "code" not in kind:
             raise Refusal("type-error", f"a bad example fits: {str(passed[0])[:80]}")
 
     def _fits(self, checker: Checker, above: Path, value: Any) -> bool:
@@ -117,9 +117,9 @@ class Rules:
             return False
         return not self._misfit_type(above, value)
 
-    def check_match(self, _: Path, said: Any) -> None:
+    def check_match(self, _: Path, match: Any) -> None:
         """A match must name an existing type."""
-        name = _path_in(said, "type")
+        name = _path_in(match, "type")
         if name is None:
             raise Refusal("type-error", "a match is a map with `type`, the path of a type")
         if self._at((None, TYPE, *name)) is NOTHING:
@@ -132,8 +132,8 @@ class Rules:
         if not group or (path and path[0] is None) or not self._is_there(CONV):
             return None
         name = _path_in(self._match((None, CONV, group), path), CODEC)
-        held = self._at((None, CODEC, *name)) if name is not None else None
-        return CODECS.get(held["name"]) if isinstance(held, dict) and isinstance(held.get("name"), str) else None
+        codec = self._at((None, CODEC, *name)) if name is not None else None
+        return CODECS.get(codec["name"]) if isinstance(codec, dict) and isinstance(codec.get("name"), str) else None
 
     def shown(self, group: str, path: Path, raw: bytes) -> bytes:
         """A value as the users of a group see it; unchanged if their codec cannot convert it."""
@@ -153,33 +153,33 @@ class Rules:
             raise Refusal("bad-value", "the codec of this path cannot read that value")
         return turned
 
-    def check_codec(self, _: Path, said: Any) -> None:
+    def check_codec(self, _: Path, rule: Any) -> None:
         """A codec: its examples must be converted as they state.
 
         One with code only is stored for servers that run it.
         """
-        if not isinstance(said, dict):
+        if not isinstance(rule, dict):
             raise Refusal("type-error", "a codec is a map with `name`, `in` and `out`")
-        if "name" not in said:
-            if "encode" in said or "decode" in said:
+        if "name" not in rule:
+            if "encode" in rule or "decode" in rule:
                 return
             raise Refusal("type-error", f"`name` is needed, one of {', '.join(CODECS)}")
-        codec = CODECS.get(said["name"]) if isinstance(said["name"], str) else None
+        codec = CODECS.get(rule["name"]) if isinstance(rule["name"], str) else None
         if codec is None:
-            raise Refusal("type-error", f"there is no codec {str(said['name'])[:80]!r}; there are {', '.join(CODECS)}")
+            raise Refusal("type-error", f"there is no codec {str(rule['name'])[:80]!r}; there are {', '.join(CODECS)}")
         for word, turn in (("in", codec.inward), ("out", codec.out)):
-            for pair in _examples(said, word, 1):
+            for pair in _examples(rule, word, 1):
                 if not isinstance(pair, list | tuple) or len(pair) != 2:  # input, expected output
                     raise Refusal("type-error", f"`{word}` is a list of pairs")
                 turned = _turned(turn, pack(pair[0]))
                 if turned is None or canonical(turned) != canonical(pack(pair[1])):
                     raise Refusal("type-error", f"`{word}`: {str(pair[0])[:80]} does not become {str(pair[1])[:80]}")
 
-    def check_conv(self, path: Path, said: Any) -> None:
+    def check_conv(self, path: Path, conv: Any) -> None:
         """Where a codec is used: a pattern must follow the group."""
         if len(path) < 4:  # null, conv, group, pattern
             raise Refusal("type-error", "behind the group a pattern of paths is needed")
-        if _path_in(said, CODEC) is None:
+        if _path_in(conv, CODEC) is None:
             raise Refusal("type-error", "a map with `codec` is needed, the path of a codec")
 
     # The hidden tree
@@ -204,7 +204,7 @@ class Rules:
         steps: list[tuple[Path, bool]] = [(top, False)]
         for element in path:
             steps = [further for step in steps for further in self._further(step, element)][:STEPS_MAX]
-        return next((held for at, _ in steps if (held := self._at(at)) is not NOTHING), NOTHING)
+        return next((value for at, _ in steps if (value := self._at(at)) is not NOTHING), NOTHING)
 
     def _further(self, step: tuple[Path, bool], element: Element) -> list[tuple[Path, bool]]:
         """Patterns after one more element, the most specific first; a `#` may also match further elements."""
@@ -234,22 +234,22 @@ def _unpacked(raw: bytes) -> Any:
         return NOTHING
 
 
-def _path_in(said: Any, word: str) -> Path | None:
+def _path_in(rule: Any, word: str) -> Path | None:
     """A path in a map, in any of its forms: path, list, or text."""
-    told = said.get(word) if isinstance(said, dict) else None
+    value = rule.get(word) if isinstance(rule, dict) else None
     try:
-        if isinstance(told, str):
-            return parse(told)
-        return normal(tuple(told), "seed") if isinstance(told, list | tuple) and told else None
+        if isinstance(value, str):
+            return parse(value)
+        return normal(tuple(value), "seed") if isinstance(value, list | tuple) and value else None
     except PeerError:
         return None
 
 
-def _examples(said: dict[Any, Any], word: str, least: int) -> list[Any]:
-    told = said.get(word, ())
-    if not isinstance(told, list | tuple) or len(told) < least:
+def _examples(rule: dict[Any, Any], word: str, least: int) -> list[Any]:
+    listed = rule.get(word, ())
+    if not isinstance(listed, list | tuple) or len(listed) < least:
         raise Refusal("type-error", f"`{word}` lists at least {least}")
-    return list(told)
+    return list(listed)
 
 
 def _turned(turn: Callable[[Any], Any], raw: bytes) -> bytes | None:

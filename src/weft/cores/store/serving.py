@@ -185,11 +185,11 @@ class Serving:
     def _answer(self, client: Client, request: Request, answer: Callable[[Asked], Answer]) -> None:
         """Answer at once, or when enough members have the write (STO-035)."""
         before = self._context.tick
-        said = answer(Asked(self._desk, client, request))
+        answered = answer(Asked(self._desk, client, request))
         if self._context.tick > before and self._desk.acking.needed(request.ack) > 1:
-            self._desk.acking.hold(client.say, request, said, before + 1)
+            self._desk.acking.hold(client.say, request, answered, before + 1)
         else:
-            client.say(said)
+            client.say(answered)
 
     def _open(self, client: Client, make: Callable[[], Stream]) -> None:
         if len(client.streams) >= limits.STREAMS_MAX or self.streams >= limits.STREAMS_ALL_MAX:

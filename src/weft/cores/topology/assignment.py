@@ -42,26 +42,28 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
     PeerError `assignment` for anything that is not a valid place.
     """
     try:
-        said = msgspec.convert(properties, Assigned)
+        assigned = msgspec.convert(properties, Assigned)
     except msgspec.ValidationError as error:
         raise PeerError("assignment", str(error)) from None
-    if said.level not in LEVEL_NAMES or not all(map(is_endpoint, (said.parent, said.root, *said.alternates))):
-        raise PeerError("assignment", f"level {said.level}, parent {said.parent}, root {said.root}")
-    if not all(is_group_name(group) for group in (said.group or "all", *said.below)):
-        raise PeerError("assignment", f"group {said.group}")
+    if assigned.level not in LEVEL_NAMES or not all(
+        map(is_endpoint, (assigned.parent, assigned.root, *assigned.alternates))
+    ):
+        raise PeerError("assignment", f"level {assigned.level}, parent {assigned.parent}, root {assigned.root}")
+    if not all(is_group_name(group) for group in (assigned.group or "all", *assigned.below)):
+        raise PeerError("assignment", f"group {assigned.group}")
     place = Place(
-        parent=said.parent,
-        parent_name=said.name,
-        root=said.root,
-        level=said.level,
-        group=said.group,
-        tier=said.tier,
-        epoch=said.epoch,
-        alternates=said.alternates,
-        below=said.below,
-        is_acting=said.acting,
+        parent=assigned.parent,
+        parent_name=assigned.name,
+        root=assigned.root,
+        level=assigned.level,
+        group=assigned.group,
+        tier=assigned.tier,
+        epoch=assigned.epoch,
+        alternates=assigned.alternates,
+        below=assigned.below,
+        is_acting=assigned.acting,
     )
-    return place, bytes.fromhex(said.root_uuid)
+    return place, bytes.fromhex(assigned.root_uuid)
 
 
 def properties_of(
@@ -75,7 +77,7 @@ def properties_of(
     `node_at`: returns the node at an endpoint. `keys_of`: what is said of the keys of nodes; nothing without keys.
     """
     known = {endpoint: node_at(endpoint) for endpoint in (place.parent, *place.alternates)} | {place.root: root}
-    said: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "parent": place.parent,
         "root": place.root,
         "level": place.level,
@@ -86,14 +88,14 @@ def properties_of(
         "root_uuid": root.hex(),
         "nodes": {endpoint: node.hex() for endpoint, node in known.items() if node},
     }
-    said |= keys_of(filter(None, known.values()))
+    properties |= keys_of(filter(None, known.values()))
     if place.level == "branch":
-        said["below"] = list(place.below)
+        properties["below"] = list(place.below)
     if place.parent_name:
-        said["name"] = place.parent_name
+        properties["name"] = place.parent_name
     if place.is_acting:
-        said["acting"] = True
-    return said
+        properties["acting"] = True
+    return properties
 
 
 def epoch_named(wtf: Wtf) -> int:

@@ -176,9 +176,9 @@ class Beaconing:
             raise PeerError("unasked", peer)
         if source.proved not in (None, iam.uuid):
             raise PeerError("not-yours", peer)
-        said = iam.properties
-        era = said.get("era")
-        is_same = (said.get("fleet"), said.get("name")) == (self.settings.fleet, self.settings.name)
+        properties = iam.properties
+        era = properties.get("era")
+        is_same = (properties.get("fleet"), properties.get("name")) == (self.settings.fleet, self.settings.name)
         is_proved = source.proved is not None or self._can_prove(host_of(peer))
         if is_same and is_proved and isinstance(era, int) and (era, iam.uuid) < (self.context.era, self.context.node):
             self._turn(On.TWIN_PROVED, iam.uuid, now)

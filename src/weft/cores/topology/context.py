@@ -93,8 +93,8 @@ class Context(Outbox):
         mine = RootKnown(self.root.node, self.root.epoch) if self.root.node else None
         if self.is_root or self.atlas.root is None:
             return mine
-        told = RootKnown(self.atlas.root.node, self.atlas.root.epoch)
-        return mine if mine is not None and mine.epoch > told.epoch else told
+        configured = RootKnown(self.atlas.root.node, self.atlas.root.epoch)
+        return mine if mine is not None and mine.epoch > configured.epoch else configured
 
     def is_of_record(self, node: bytes) -> bool:
         """Whether the configuration replicated here names `node` as the root."""

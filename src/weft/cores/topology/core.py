@@ -225,21 +225,21 @@ class Topology:
 
     # Input
 
-    def _hear_announcement(self, said: Announcement, source: Source, now: Now) -> None:
-        fleet = said.content.get("fleet", self.settings.fleet)
-        if fleet != self.settings.fleet or said.uuid == self.node:
+    def _hear_announcement(self, announced: Announcement, source: Source, now: Now) -> None:
+        fleet = announced.content.get("fleet", self.settings.fleet)
+        if fleet != self.settings.fleet or announced.uuid == self.node:
             return  # TOP-003
-        self.context.check_epoch(max(whole(said.content.get("epoch")), whole(said.content.get("propose"))))
-        if said.key == WUTUP:
-            self.election.hear(said, now)
+        self.context.check_epoch(max(whole(announced.content.get("epoch")), whole(announced.content.get("propose"))))
+        if announced.key == WUTUP:
+            self.election.hear(announced, now)
             return
-        if not said.group and said.content.get("why") != "stop":
-            is_acting = said.content.get("acting") is True
-            if not is_acting or not self.election.outranks(said.content.get("holds"), said.uuid):
-                cue = Cue(said.endpoint, said.uuid, propose=whole(said.content.get("epoch")))
+        if not announced.group and announced.content.get("why") != "stop":
+            is_acting = announced.content.get("acting") is True
+            if not is_acting or not self.election.outranks(announced.content.get("holds"), announced.uuid):
+                cue = Cue(announced.endpoint, announced.uuid, propose=whole(announced.content.get("epoch")))
                 self._hear_root(cue._replace(why="acting" if is_acting else ""), now)
         if self._is_member:
-            self.member.hear(said, now)
+            self.member.hear(announced, now)
 
     @property
     def _is_member(self) -> bool:
@@ -436,8 +436,8 @@ class Topology:
         self._claims.clear()
         is_founder = self.settings.level == "root"
         record = context.atlas.root.epoch if context.atlas.root is not None else 0
-        held = max(record, epoch_of(context.atlas.number))
-        fresh = Root(held, self.node, context.endpoint, self.settings.name) if is_founder else Root()
+        newest = max(record, epoch_of(context.atlas.number))
+        fresh = Root(newest, self.node, context.endpoint, self.settings.name) if is_founder else Root()
         context.remember(Promised(), Candidates(), fresh)
         context.tell_promises()
         if not self._is_static:

@@ -114,20 +114,20 @@ class Election:
             if state == "silent":
                 self._turn(Event.SILENT, Cue(), now)
 
-    def hear(self, said: Announcement, now: Now) -> None:
+    def hear(self, call: Announcement, now: Now) -> None:
         """A node calls for votes."""
-        holds = said.content.get("holds")
-        propose = whole(said.content.get("propose"))
-        if said.uuid == self.context.node or not (self.is_voter or self.context.leads):
+        holds = call.content.get("holds")
+        propose = whole(call.content.get("propose"))
+        if call.uuid == self.context.node or not (self.is_voter or self.context.leads):
             return
-        cue = Cue(said.endpoint, said.uuid, str(said.content.get("election", ""))[:64], propose)
-        rank = (_number(holds), said.uuid)
+        cue = Cue(call.endpoint, call.uuid, str(call.content.get("election", ""))[:64], propose)
+        rank = (_number(holds), call.uuid)
         promised = self.context.promised
-        is_free = promised.epoch < propose or promised == Promised(propose, said.uuid)
+        is_free = promised.epoch < propose or promised == Promised(propose, call.uuid)
         is_free = is_free and len(self.context.candidates.promises) < limits.CANDIDATES_MAX
         if self.role in (Role.ROOT, Role.STARTING) or not self.is_quiet:
             self._turn(Event.DENIED, cue._replace(why="alive"), now)
-        elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.context.atlas.digest.hex():
+        elif rank[0] == self.rank[0] and str(call.content.get("digest", "")) != self.context.atlas.digest.hex():
             self._turn(Event.DENIED, cue._replace(why="diverged"), now)
         elif rank < self.rank and self.context.atlas.is_partial:
             self._turn(Event.DENIED, cue._replace(why="partial"), now)

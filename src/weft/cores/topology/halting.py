@@ -38,8 +38,8 @@ class Halting:
         self._stopped[asker.guest.node] = located
         if not self._missing:
             self._end_at = 0  # all have answered
-        said = Control("stop", self.context.endpoint, self.context.node, {})
-        self.context.answer(asker.peer, asker.envelope, said)
+        order = Control("stop", self.context.endpoint, self.context.node, {})
+        self.context.answer(asker.peer, asker.envelope, order)
         return True
 
     def deadline(self) -> int | None:

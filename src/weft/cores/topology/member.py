@@ -88,38 +88,38 @@ class Member:
         if self.standing is Standing.BASE and self._retry_at is None and self._stopped_epoch < 0:
             self._turn(Hears.CALL, Heard(endpoint), now)
 
-    def hear(self, said: Announcement, now: Now) -> None:
+    def hear(self, call: Announcement, now: Now) -> None:
         """A MARCO or GROUP."""
-        heard = Heard(said.endpoint, whole(said.content.get("epoch")))
+        heard = Heard(call.endpoint, whole(call.content.get("epoch")))
         if self.standing is Standing.JOINED:
-            on = self._judge(said, heard.epoch)
+            on = self._judge(call, heard.epoch)
             if on is not None:
                 self._turn(on, heard, now)
         elif self.standing is Standing.CALLED:
             if heard.epoch > self.target.epoch and heard.endpoint != self.target.endpoint:
                 self._turn(Hears.BETTER, heard, now)
-        elif not self._is_deaf_to(said, heard.epoch):
+        elif not self._is_deaf_to(call, heard.epoch):
             self._turn(Hears.CALL, heard, now)
 
-    def _is_deaf_to(self, said: Announcement, epoch: int) -> bool:
-        """Whether a node that pauses, or was told to stop, accepts this call."""
-        if said.content.get("why") in ("start", "reassign"):
+    def _is_deaf_to(self, call: Announcement, epoch: int) -> bool:
+        """Whether a node that pauses, or was told to stop, ignores this call."""
+        if call.content.get("why") in ("start", "reassign"):
             return False
-        if said.content.get("why") == "stop" or epoch <= self._stopped_epoch:
+        if call.content.get("why") == "stop" or epoch <= self._stopped_epoch:
             return True
-        is_same = said.endpoint == self.target.endpoint and epoch <= self.target.epoch
-        return self._retry_at is not None and is_same and not said.group and self.pause_code != TIMEOUT
+        is_same = call.endpoint == self.target.endpoint and epoch <= self.target.epoch
+        return self._retry_at is not None and is_same and not call.group and self.pause_code != TIMEOUT
 
-    def _judge(self, said: Announcement, epoch: int) -> Hears | None:
-        own, content = self.context.place, said.content
-        if said.group:
-            return Hears.CALL if said.group == own.group and epoch >= own.epoch else None
-        if said.endpoint == own.root:
+    def _judge(self, call: Announcement, epoch: int) -> Hears | None:
+        own, content = self.context.place, call.content
+        if call.group:
+            return Hears.CALL if call.group == own.group and epoch >= own.epoch else None
+        if call.endpoint == own.root:
             known = self.context.root.node
-            is_other = bool(known) and said.uuid != known  # the root lost its disk, or it stops the group (TOP-003)
+            is_other = bool(known) and call.uuid != known  # the root lost its disk, or it stops the group (TOP-003)
             return Hears.CALL if is_other or epoch > own.epoch or content.get("why") == "stop" else None
         is_silent = self.context.parent_is == "silent"
-        if epoch < own.epoch and is_silent and self.context.is_of_record(said.uuid):
+        if epoch < own.epoch and is_silent and self.context.is_of_record(call.uuid):
             return Hears.CALL  # the followed root is silent, and our configuration never named it as root
         if epoch != own.epoch:
             return Hears.BETTER if epoch > own.epoch else Hears.STALE

@@ -67,12 +67,12 @@ class Candidates(msgspec.Struct, array_like=True, frozen=True, gc=False):
     promises: tuple[tuple[int, bytes], ...] = ()
     """Epoch and node; for each node only the last."""
 
-    def plus(self, epoch: int, node: bytes, held: int) -> "Candidates":
+    def plus(self, epoch: int, node: bytes, followed: int) -> "Candidates":
         """Add a promise.
 
-        Drop those of epochs up to `held`, since this node follows a root of that epoch or a later one.
+        Drop those of epochs up to `followed`, since this node follows a root of that epoch or a later one.
         """
-        kept = [each for each in self.promises if each[0] > held and each[1] != node]
+        kept = [each for each in self.promises if each[0] > followed and each[1] != node]
         return Candidates((*kept, (epoch, node)))
 
 

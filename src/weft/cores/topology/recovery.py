@@ -62,9 +62,9 @@ class Distress:
         self._times = min(self._times + 1, limits.SOS_TIMES_MAX)
 
     def _say(self, endpoint: str, now: Now) -> None:
-        said: dict[str, Any] = {**self.member.portrait(now), "parent": self.context.place.parent}
+        properties: dict[str, Any] = {**self.member.portrait(now), "parent": self.context.place.parent}
         self.member.note_asked(endpoint)
-        self.context.say(endpoint, "sos", said)
+        self.context.say(endpoint, "sos", properties)
 
     def refer(self, endpoint: str, now: Now) -> bool:
         """The asked node named another root: ask that one at once; returns whether it was asked."""

@@ -31,10 +31,10 @@ def events_of(root: Element) -> Iterator[Event]:
                 continue
             began = number_of(jam.attributes.get("timestamp"))
             for child in jam.children:
-                told = number_of(child.attributes.get("timestamp"))
+                at = number_of(child.attributes.get("timestamp"))
                 team, person = (child.attributes.get(name, "").strip() for name in ("team", "person"))
                 place = Place(number, jam_number)
-                yield Event(place, team, child.tag, person, began if told is None else told, child)
+                yield Event(place, team, child.tag, person, began if at is None else at, child)
 
 
 class Team:

@@ -167,7 +167,7 @@ class Fold(State):
         twin.live = {eid: twins[element] for eid, element in self.live.items()}
         twin.gone, twin.outcomes, twin.waiting = dict(self.gone), dict(self.outcomes), dict(self.waiting)
         twin.count, twin.ticks = self.count, self.ticks
-        twin.late = {pair: dict(said) for pair, said in self.late.items()}
+        twin.late = {pair: dict(outcomes) for pair, outcomes in self.late.items()}
         twin.triggers = {trigger: dict(waiting) for trigger, waiting in self.triggers.items()}
         twin.found = {
             name: conflict._replace(place=twins.get(conflict.place)) if conflict.place is not None else conflict
@@ -179,8 +179,8 @@ class Fold(State):
 
     def present(self, pair: Pair) -> list[str]:
         """The present outcome of each step: for parked steps, the outcome on release."""
-        said, late = self.outcomes.get(pair, []), self.late.get(pair)
-        return [late.get(place, word) for place, word in enumerate(said)] if late else said
+        outcomes, late = self.outcomes.get(pair, []), self.late.get(pair)
+        return [late.get(place, word) for place, word in enumerate(outcomes)] if late else outcomes
 
     def parked(self) -> list[Pair]:
         """Operations with waiting steps, by key."""
