@@ -1,5 +1,6 @@
 """The example of docs/annex.md, installed as its page says: listed, in a real node, recorded, in the simulator."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -8,10 +9,15 @@ import sys
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
+import zmq
 
+from tests.fabric.closed import ClosedFabric
 from tests.fabric.fabric import FIRST_PORT, Fabric
 from weft.shell.blocks import free_blocks
+from weft.shell.keys import Keys
+from weft.shell.sockets import connect_with
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "annex"
@@ -135,6 +141,91 @@ def test_in_a_real_node_a_lease_outlives_its_giver(
         fabric.fleet.stop_all()
     status, said, wrong = python(packages, *WEFT, "sim", "replay", str(tmp_path / "collector-1.tape"))
     assert (0, "") == (status, wrong), said
+
+
+class Closed(ClosedFabric, Leasing):
+    """The same with keys; a reader has one, too, and is no node."""
+
+
+@pytest.mark.prove("real nodes with keys and an annex")
+@pytest.mark.proves(
+    "HSE-007", part="on a fabric with keys, asked through its noun; its channels hear whom its rows admit"
+)
+def test_on_a_fabric_with_keys_no_stranger_takes_a_lease_or_gives_one(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(packages))  # for the nodes
+
+    def lease(at: str, *words: str) -> tuple[int, str]:
+        status, said, wrong = python(packages, *WEFT, "lease", *words, "--port", str(fabric.ports[at]))
+        return status, re.sub(r"for [\d.]+ s", "for a while", said + wrong)
+
+    def counted() -> tuple[int, int, int]:
+        status = fabric.status("root")
+        handshakes = status["security"]["handshakes"]
+        return handshakes["no-handshake"], handshakes["unknown-key"], status["refused"].get("lease:denied", 0)
+
+    tree, own = {"root": "", "collector-1": "root", "sensor-1": "root"}, "backup: collector-1 has it for a while\n"
+    with Closed(tmp_path, tree, guests={"clerk": "reader"}) as fabric:
+        fabric.until(lambda: lease("sensor-1", "x")[0] == lease("collector-1", "x")[0] == 0, "answers of the giver")
+        assert (0, own) == lease("collector-1", "backup", "--take", "900")
+        assert (1, own) == lease("sensor-1", "backup", "--take", "5")
+        strangers = Strangers(fabric)
+        fabric.until(lambda: strangers.speak() and all(counted()), "each of them to be refused, and counted")
+        assert [] == strangers.heard()
+        assert (1, own) == lease("root", "backup", "--take", "5")
+        assert (0, "evil: nobody has it\n") == lease("root", "evil")
+        fabric.kill("root")
+        strangers.pose_as_giver()
+        assert (4, True) == ((told := lease("collector-1", "backup"))[0], "is silent" in told[1]), told
+        assert [] == strangers.heard()
+        strangers.close()
+
+
+class Strangers:
+    """One without keys, one whose key nobody knows, and one whose role may not: they ask for the lease `evil`."""
+
+    ASK = msgspec.msgpack.encode([1, "take", "evil", "evil", 900.0])
+
+    def __init__(self, fabric: Closed) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._at, server = f"tcp://127.0.0.1:{fabric.at}", fabric.nodes["root"].keys.public
+        self._unknown = Keys(*(half.decode() for half in zmq.curve_keypair()))
+        self._asking = [self._made("DEALER") for _ in range(3)]
+        self._giver = self._made("ROUTER")
+        for made, keys in zip(self._asking, (None, self._unknown, fabric.guests["clerk"].keys), strict=True):
+            if keys is not None:
+                connect_with(made, keys, server)
+            made.connect(self._at)
+
+    def _made(self, kind: str) -> "zmq.Socket[bytes]":
+        made = self._context.socket(getattr(zmq, kind))
+        made.setsockopt(zmq.LINGER, 0)
+        return made
+
+    def speak(self) -> bool:
+        """Ask once more, where somebody listens."""
+        for made in self._asking:
+            with contextlib.suppress(zmq.Again):
+                made.send(self.ASK, zmq.NOBLOCK)
+        return True
+
+    def pose_as_giver(self) -> None:
+        """Listen where the giver was, with a key of one's own."""
+        for made in self._asking:
+            made.close()
+        self._giver.setsockopt(zmq.CURVE_SERVER, 1)
+        self._giver.setsockopt(zmq.CURVE_SECRETKEY, self._unknown.secret.encode())
+        self._giver.bind(self._at)
+        self._asking = [self._giver]
+
+    def heard(self) -> list[list[bytes]]:
+        """What anybody said to them."""
+        return [made.recv_multipart() for made in self._asking if made.poll(0)]
+
+    def close(self) -> None:
+        self._giver.close()
+        self._context.term()
 
 
 def night(packages: Path, place: Path, seed: int) -> str:
