@@ -132,8 +132,8 @@ def test_a_stranger_who_never_ends_is_ended_at_every_port_while_the_own_are_hear
             most = _most_memory(fabric, crowd)
         assert most - before["memory_bytes"] < GROWN_BYTES_MAX
         after = fabric.status("root")
-        assert after["security"]["handshakes"]["too-much"] > 0
-        assert after["security"]["handshakes"]["no-handshake"] > 0
+        ended = after["security"]["handshakes"]
+        assert ended["crowd"] + ended["too-much"] + ended["no-handshake"] >= 6 * 36  # at six ports of ZeroMQ
         assert after["http"]["refused"] > before["http"]["refused"]
         fabric.measure_on(10)
         assert not [member.name for member in fabric.fleet.members if member.deaths]
