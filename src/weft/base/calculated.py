@@ -1,7 +1,7 @@
-"""What two samples of one series say together (MEA-001). Raw values travel; whoever looks at them calculates.
+"""What two samples of one series give together (MEA-001). Raw values travel; whoever looks at them calculates.
 
 Thresholds at the sensor, filters of the chains and live views use this one function; the pipeline has it as column
-expressions (PIP-040), which the same vectors hold to the same results.
+expressions (PIP-040), and the same vectors check both.
 """
 
 from collections.abc import Callable

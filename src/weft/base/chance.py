@@ -1,22 +1,18 @@
-"""The one door through which randomness enters: a generator that is handed in, seeded by its purpose (SIM-005)."""
+"""The only source of randomness: a generator that is handed in, seeded by its purpose (SIM-005)."""
 
 from random import Random
 
 
 class Chance(Random):
-    """A seeded generator for one purpose. A new draw in one place moves no other.
-
-    >>> Chance("7/link/a>b/stream").getrandbits(64) == 0x93B343F49AA91AE9
-    True
-    """
+    """A seeded generator for one purpose. A further draw in one place changes no other."""
 
     rare: frozenset[str] = frozenset()
     """Names of rare branches that this run takes; only the simulator sets it."""
 
     def rarely(self, name: str) -> bool:
-        """Whether to take the branch `name`, which runs of a real node never take (SIM-009).
+        """Whether to take the branch `name`, which a real node never takes (SIM-009).
 
-        A core asks once, where it is made, and then does in small steps what it else does in large ones.
+        A core asks once, when it is made; in that branch it does in small steps what it otherwise does in large ones.
         """
         return name in self.rare
 

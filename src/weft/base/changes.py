@@ -8,7 +8,7 @@ import msgspec
 
 Element = str | bytes | int | float | bool | None
 Path = tuple[Element, ...]
-"""Where an entry stands: its elements from the root; empty: the root itself (STO-004)."""
+"""The place of an entry: its elements from the root; empty: the root itself (STO-004)."""
 
 Link = tuple[str, int]
 """Node and tick: the name of one change."""
@@ -31,7 +31,7 @@ class Chain(msgspec.Struct, frozen=True, gc=False):
         return any(node == link[0] and tick >= link[1] for node, tick in self.links)
 
     def has(self, node: str) -> bool:
-        """Whether that node is on it."""
+        """Whether the chain has that node."""
         return any(name == node for name, _ in self.links)
 
 
@@ -43,7 +43,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     tock: int
     path: Path
     value: bytes | None
-    """MessagePack as it came; None: the entry is deleted."""
+    """MessagePack as it was received; None: the entry is deleted."""
     at: float | None = None
     """The author's wall clock, in seconds; only ever shown, never compared."""
     by: str = ""

@@ -1,7 +1,7 @@
 """What a core asks of the world, in order. `Persist` is a wall (JRN-001).
 
-Whatever a core emits after a `Persist` leaves the node only when those records are durable. An acknowledgement
-above its `Persist` is the bug that this makes visible.
+Whatever a core emits after a `Persist` leaves the node only when those records are durable. So an acknowledgement that
+stands before its `Persist` can be seen to be a bug.
 """
 
 from collections.abc import Iterable
@@ -18,18 +18,18 @@ class Source(NamedTuple):
     """Where a message came from, as the shell knows it."""
 
     channel: str
-    """Which of the node's channels heard it: a key of `node.channels.CHANNELS`."""
+    """The channel on which it came: a key of `node.channels.CHANNELS`."""
     peer: bytes
-    """Who on that channel: a routing id, an address; opaque, only good for answering."""
+    """The sender on that channel: a routing id, an address; opaque, only good for answering."""
     proved: bytes | None = None
     """The node UUID whose key libzmq reports on this message; None on an open fabric (SEC-012)."""
     kind: str = ""
-    """What the shell knows of the other end, where its channel says so: the type of its socket (`REQ`, `DEALER`; CFG-013),
-    or its process as the kernel names it (`localhost:UID:GID:PID`; CHN-080). Empty: not said."""
+    """What the shell knows of the other end, if its channel tells: the type of its socket (`REQ`, `DEALER`; CFG-013),
+    or its process as the kernel names it (`localhost:UID:GID:PID`; CHN-080). Empty: unknown."""
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
-    """Say a typed message on a channel. `peer` is empty where the channel has only one other end."""
+    """Send a typed message on a channel. `peer` is empty if the channel has only one other end."""
 
     channel: str
     peer: bytes
@@ -37,10 +37,10 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Confirm(msgspec.Struct, frozen=True, gc=False):
-    """Ask what became of the last `count` messages that stand before this and are for that peer (FLD-001).
+    """Ask what became of the last `count` messages before this effect that are for that peer (FLD-001).
 
-    The answer is the order `Confirmed`, when the turn that transmits them is over: a turn joins the effects of several
-    verbs, so that neither `effects` nor the next `wake` says that anything has left.
+    The answer is the order `Confirmed`. It comes when the turn that transmits the messages is over, since a turn joins
+    the effects of several verbs: neither `effects` nor the next `wake` shows that anything has left.
     """
 
     channel: str
@@ -66,9 +66,10 @@ class Connect(msgspec.Struct, frozen=True, gc=False):
     channel: str
     endpoint: str
     tag: bytes = b""
-    """What `Source.peer` of everything heard through this connection is, so that old words are known as such."""
+    """`Source.peer` of everything that is received through this connection, so that late messages of an earlier one are
+    known."""
     topics: tuple[bytes, ...] = ()
-    """What to subscribe to, where the channel is one of subscriptions."""
+    """Subscriptions, on a channel of publications."""
 
 
 class Disconnect(msgspec.Struct, frozen=True, gc=False):
@@ -76,11 +77,11 @@ class Disconnect(msgspec.Struct, frozen=True, gc=False):
 
     channel: str
     peer: bytes = b""
-    """The endpoint whose socket is meant, where each has one of its own; empty: all. The next word opens a new one."""
+    """The endpoint whose socket is meant, if each has its own; empty: all. The next message opens a new one."""
 
 
 class Perform(msgspec.Struct, frozen=True, gc=False):
-    """Work of the outside world (measure, write a segment, read the journal) whose outcome returns as an order."""
+    """Work of the outside world (measure, write a segment, read the journal); its result returns as an order."""
 
     work: Any
 
@@ -93,7 +94,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tell(msgspec.Struct, frozen=True, gc=False):
-    """An event, in the past tense: other cores and the journal hear it through `node.wiring`."""
+    """An event, in the past tense: `node.wiring` passes it to other cores and to the journal."""
 
     event: Any
 
@@ -102,14 +103,14 @@ Effect = Send | Confirm | Persist | Connect | Disconnect | Perform | Reply | Tel
 
 
 class SendFailed(msgspec.Struct, frozen=True, gc=False):
-    """Order of the shell: the last message to that peer was not sent, its queue is full or it is gone."""
+    """Order of the shell: the last message to that peer was not sent, as its queue is full or it is gone."""
 
     channel: str
     peer: bytes
 
 
 class Confirmed(msgspec.Struct, frozen=True, gc=False):
-    """Order of the shell, the answer to `Confirm`: of `count` messages the last `refused` were not sent, all before were."""
+    """Order of the shell, the answer to `Confirm`: of `count` messages only the last `refused` were not sent."""
 
     channel: str
     peer: bytes
@@ -123,10 +124,10 @@ class Core(Protocol):
 
     name: str
     budget: Budget
-    """What it may hold; the node says how much that is (FLD-032)."""
+    """How much it may hold; the node sets that (FLD-032)."""
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what the journal kept: own `CoreRecord`s and stream records since the last snapshot, in order.
+        """Restore the state from the journal: own `CoreRecord`s and stream records since the last snapshot, in order.
 
         Called before anything else, possibly several times with consecutive pieces.
         """
@@ -135,10 +136,10 @@ class Core(Protocol):
         """Records from which `restore` gives a state equal to the present one (JRN-040)."""
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a typed message; raises PeerError for what may not be said now, and then nothing has changed."""
+        """Take a typed message; PeerError for one that is not allowed now, and then nothing has changed."""
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey an order of the application, of the shell, or of another core's event."""
+        """Carry out an order of the application, of the shell, or of another core's event."""
 
     def wake(self, now: Now) -> None:
         """Time has passed; called at or after `deadline()`."""

@@ -13,7 +13,7 @@ HTTP: Final = 6
 LINK: Final = 7
 CLIENTS: Final = 8
 MESH: Final = 9
-"""What stands on which port of a block."""
+"""The use of each port of a block."""
 PORT_MAX: Final = 65_535 - 9
 _ENDPOINT: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]{2,60}\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,253}))?:([0-9]{1,5})")
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""All that msgspec raises for bytes that are not what was asked for (SEC-042)."""
+"""Everything that msgspec raises for bytes that are not of the requested form (SEC-042)."""
 
 
 class WeftError(Exception):
@@ -17,10 +17,10 @@ class OurFault(WeftError):
 
 
 class PeerError(WeftError):
-    """A peer said what it may not say now. Refused, counted; nothing has changed (FUZ-001).
+    """A peer sent something that is not allowed now. It is refused and counted; nothing has changed (FUZ-001).
 
-    `code` is one of the closed list that the protocol names (`bad-header`, `bad-frames` …); `shown` keeps at most
-    256 bytes of what was said.
+    `code` is one of the closed list that the protocol names (`bad-header`, `bad-frames` …); `shown` keeps at most 256
+    bytes of the message.
     """
 
     def __init__(self, code: str, why: str = "", shown: bytes = b"") -> None:
@@ -29,7 +29,7 @@ class PeerError(WeftError):
 
 
 class UserError(WeftError):
-    """A person asked for the impossible and is told what to type instead; `code` picks the exit code."""
+    """A person asked for something impossible, and is told what to type instead; `code` picks the exit code."""
 
     def __init__(self, code: str, text: str, try_this: str) -> None:
         super().__init__(f"{text}\n  try: {try_this}")
@@ -42,7 +42,7 @@ class UserError(WeftError):
 
 
 class StorageFailed(WeftError):
-    """The disk refused a write or a sync: nothing below a wall leaves any more, exit 74 (JRN-032)."""
+    """The disk refused a write or a sync: nothing behind a wall leaves any more, and the process exits 74 (JRN-032)."""
 
 
 EXIT_CODES: Final[dict[str, int]] = {
@@ -63,7 +63,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "name-taken": 77,
     "no-java": 78,
 }
-"""What a process says when it ends; every code not listed here is a usage error (2)."""
+"""The exit status of a process, by code; every code that is not listed here is a usage error (2)."""
 
 
 def exit_code(code: str) -> int:

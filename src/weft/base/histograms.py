@@ -1,4 +1,4 @@
-"""Histograms of whole numbers: how often something was at most so large (OBS-004).
+"""Histograms of whole numbers: how many observations were at most of a given size (OBS-004).
 
 An observation costs one search among a dozen bounds and two additions.
 """
@@ -22,7 +22,7 @@ class Histogram:
 
     bounds: tuple[int, ...]
     unit: int = 1
-    """So many of what is observed make one of what is shown."""
+    """Observed units in one shown unit."""
     counts: list[int] = field(default_factory=list)
     total: int = 0
 
@@ -42,5 +42,5 @@ class Histogram:
 
 
 def of_spans() -> Histogram:
-    """For what takes milliseconds: observed in nanoseconds, shown in seconds."""
+    """For spans of some milliseconds: observed in nanoseconds, shown in seconds."""
     return Histogram(SPANS_NS, SECOND)

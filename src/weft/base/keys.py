@@ -1,8 +1,8 @@
-"""Whose key is whose, and what each role may do (SEC-012, SEC-024 to 026).
+"""Who owns which key, and what each role may do (SEC-012, SEC-024 to 026).
 
 A *binding* says which CURVE keys belong to a node UUID, and which roles it has. Bindings are values of the replicated
-configuration, under `/CONFIG/<group>/key/<uuid>` or `/CONFIG/global/key/<uuid>`; a `KeyTable` is made of all that a node
-knows. Both are immutable: a change makes another table, and who holds the old one holds the old truth.
+configuration, under `/CONFIG/<group>/key/<uuid>` or `/CONFIG/global/key/<uuid>`; a `KeyTable` is made of all that a
+node knows. Both are immutable: a change makes another table, and whoever keeps the old one does not see the change.
 """
 
 import re
@@ -45,12 +45,12 @@ ROLES: Final[dict[str, Role]] = {role.name.lower(): role for role in Role}
 
 _S, _C, _O, _V, _R, _B = Role
 VERBS: Final[dict[str, frozenset[Role]]] = {
-    "join": frozenset({_S, _C}),  # call in, say who one is, ask for help
+    "join": frozenset({_S, _C}),  # ask for a place, tell its name, ask for another parent
     "link": frozenset({_S, _C}),  # send up what was measured and taken
     "data": frozenset({_S, _C}),  # samples on the port of foreign nodes
     "snapshot": frozenset({_S, _C, _O, _R}),  # read the configuration
     "serve": frozenset({_C}),  # be the parent: configuration, receipts, places
-    "lead": frozenset({_C}),  # call the fleet, run an election, vote in it
+    "lead": frozenset({_C}),  # announce itself, run an election, vote in it
     "assign": frozenset({_C, _O}),  # place a node
     "stop": frozenset({_C, _O}),
     "store": frozenset({_S, _C}),  # take part in the mesh of the store
@@ -64,10 +64,11 @@ VERBS: Final[dict[str, frozenset[Role]]] = {
     "admin": frozenset({_O}),
     "bridge": frozenset({_C, _B}),  # who may be the root may give itself either
 }
-"""Who may do what (SEC-025). A verb without a row is nobody's; what else must hold, such as the epoch of a root, the cores judge.
+"""Who may do what (SEC-025). A verb without a row is allowed to nobody; other conditions, such as the epoch of a root,
+are checked by the cores.
 
-What a person orders, reads on a node's pages or says to its store has no row: no key is proved there. It is for the user
-of the node on its own machine, by the kernel's word, and for whoever has the node's token.
+Orders of people, pages of a node and clients of its store have no row, since no key is proved there: they are for the
+node's user on its own machine, as the kernel reports it, and for whoever has the node's token.
 """
 
 
@@ -94,13 +95,13 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     roles: Annotated[tuple[str, ...], Meta(min_length=1, max_length=len(Role))]
     """Names of `ROLES`; one that this version does not know gives no right."""
     names: Annotated[tuple[Glob, ...], Meta(max_length=NAMES_MAX)] = ()
-    """Globs of what a service may register, or below which a reader may read; none: no limit but the role's."""
+    """Globs of what a service may register, or of what a reader may read; none: only the role is a limit."""
     host: Annotated[str, Meta(max_length=NAME_BYTES_MAX)] = ""
-    """Where it said that it listens, when it joined: whose key belongs to an address that nobody has named yet."""
+    """The address that it gave when it joined: so its key is known at an address that no binding names yet."""
     until: Annotated[int, Meta(ge=0, le=UNTIL_MAX)] = 0
-    """Seconds since 1970 from which on the keys are nobody's; 0: no end."""
+    """Seconds since 1970 from which on the keys are not valid; 0: no end."""
     renew: bool = False
-    """Whether the node shall make another key, and offer it to the root."""
+    """Whether the node has to make another key, and offer it to the root."""
 
 
 def encode_binding(binding: Binding) -> bytes:
@@ -109,7 +110,7 @@ def encode_binding(binding: Binding) -> bytes:
 
 
 def decode_binding(value: bytes) -> Binding:
-    """What a value says; PeerError `bad-binding`."""
+    """The binding in a value; PeerError `bad-binding`."""
     if len(value) > BINDING_BYTES_MAX:
         raise PeerError("bad-binding", f"{len(value)} bytes", value)
     try:
@@ -122,26 +123,18 @@ _decoder: Final = msgspec.json.Decoder(Binding)
 
 
 def binding_key(uuid: bytes, group: str = "global") -> str:
-    """Where the binding of a node stands.
-
-    >>> binding_key(bytes(16))
-    '/CONFIG/global/key/00000000000000000000000000000000'
-    """
+    """The configuration key of a node's binding."""
     return f"/CONFIG/{group}/key/{uuid.hex()}"
 
 
 def bound_node(key: str) -> bytes | None:
-    """The UUID whose binding stands at a key of the configuration; None: no binding does.
-
-    >>> bound_node(binding_key(bytes(16), "web")) == bytes(16), bound_node("/CONFIG/web/metric/cpu")
-    (True, None)
-    """
+    """The UUID whose binding is at a key of the configuration; None: no binding is there."""
     match = _PATH.fullmatch(key)
     return bytes.fromhex(match[2]) if match else None
 
 
 class Holder(NamedTuple):
-    """Who holds a key."""
+    """The owner of a key."""
 
     uuid: bytes
     name: str
@@ -157,7 +150,7 @@ class Holder(NamedTuple):
 
 
 class KeyTable:
-    """Whose key is whose. A key that two nodes claim is nobody's: the table admits neither of them by it."""
+    """The owners of keys. A key that two nodes claim is not valid: the table admits neither of them by it."""
 
     __slots__ = ("_by_key", "_by_uuid", "_first_until")
 
@@ -179,7 +172,7 @@ class KeyTable:
         )
 
     def find(self, key: str) -> Holder | None:
-        """Who holds a key, given in Z85; None: nobody that is known."""
+        """The owner of a key, given in Z85; None: unknown."""
         return self._by_key.get(key)
 
     def node(self, uuid: bytes) -> Holder | None:
@@ -187,7 +180,7 @@ class KeyTable:
         return self._by_uuid.get(uuid)
 
     def at(self, wall_s: int) -> "KeyTable":
-        """The table without those whose time is over; itself, if that is nobody."""
+        """The table without keys that have expired; itself if there are none."""
         if not self._first_until or wall_s < self._first_until:
             return self
         return KeyTable(each for each in self if not each.until or wall_s < each.until)
@@ -205,7 +198,7 @@ class KeyTable:
 
 
 class Keys(NamedTuple):
-    """A CURVE pair in Z85; its repr hides the secret, so that no log, crash file or status can show it (SEC-047)."""
+    """A CURVE pair in Z85; its repr hides the secret, so no log, crash file or status can show it (SEC-047)."""
 
     public: str
     secret: str
@@ -215,7 +208,7 @@ class Keys(NamedTuple):
 
 
 def pair_of(text: str) -> Keys | None:
-    """The pair in a certificate in pyzmq's form; None: there is none. Whether the halves belong together is not asked."""
+    """The pair in a certificate in pyzmq's form; None: there is none. Whether the halves fit is not checked."""
     found = dict(_LINE.findall(text))
     return Keys(found["public-key"], found["secret-key"]) if len(found) == 2 else None  # tidy: both halves
 
@@ -225,15 +218,15 @@ Hex = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whom a node with keys knows before the configuration tells it."""
+    """The keys that a node knows before it has the configuration."""
 
     bindings: Annotated[dict[Hex, Binding], Meta(max_length=KNOWN_MAX)] = {}
-    """By UUID in hex: its own, the root's, its parents'. They count until the configuration has bindings."""
+    """By UUID in hex: its own, the root's, its parents'. They are valid until the configuration has bindings."""
     places: Annotated[dict[str, Hex], Meta(max_length=KNOWN_MAX)] = {}
-    """UUID in hex of who stands at an endpoint (`host:port`, first port of a block)."""
+    """UUID in hex of the node at an endpoint (`host:port`, first port of a block)."""
 
     def table(self) -> KeyTable:
-        """Whom it knows by this alone."""
+        """The keys that it knows by this alone."""
         return KeyTable.of((bytes.fromhex(uuid), binding) for uuid, binding in self.bindings.items())
 
 

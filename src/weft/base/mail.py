@@ -1,12 +1,12 @@
-"""A message under way from node to node, and the two journal streams it stands in (docs/chains.md).
+"""A message under way from node to node, and the two journal streams that hold it (docs/chains.md).
 
-What is addressed is mail. It never is in the lake: there stands, in the stream of messages, what the root's `journal`
-filter has taken.
+A message with a destination is mail. Mail is never in the lake: the lake has, in the stream of messages, what the
+root's `journal` filter has taken.
 
     OUTBOX   mail that goes up: the carrier sends it as it sends everything in the journal
     INBOX    mail that has arrived at this node and waits in its `in` chain
 
-    RCPT     attribute of mail whose origin wants to hear that it has come, over however many hops
+    RCPT     attribute of mail whose origin wants a receipt, over however many hops
     TICKET   attribute of mail in the outbox whose sender waits until the node above has it: a number of this start
 
 A record of either has the message's identity as its own, its type as key, its payload frames one behind the other, and
@@ -21,10 +21,10 @@ from weft.base.records import StreamRecord
 
 OUTBOX: Final = 17
 INBOX: Final = 18
-"""Beyond the numbers of `records.Stream`: no table of the lake has them."""
+"""Greater than all numbers of `records.Stream`: no table of the lake has them."""
 WAY: Final = "way"
-"""Attribute of a message in the stream of messages: the nodes that had transmitted it when it came to the root. Not `via`,
-which is the way of the record itself, if a later root is another node."""
+"""Attribute of a message in the stream of messages: the nodes that had sent it on when it came to the root. It is not
+`via`, which is the way of the record itself, if a later root is another node."""
 TICKET: Final = "ticket"
 RCPT: Final = "rcpt"
 
@@ -40,14 +40,14 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     to: tuple[Any, ...]
     """`(kind, node or None, ttl)`, as sent; absent parts are left out."""
     via: tuple[bytes, ...] = ()
-    """The nodes that have transmitted it, the origin first (RTE-004)."""
+    """The nodes that have sent it on, the origin first (RTE-004)."""
     depth: int = 0
     at: int = 0
     """The origin's wall clock at acceptance, nanoseconds."""
     fmt: str = "raw"
     exp: int = 0
     rcpt: bool = False
-    """Whether its origin is to hear that it has come (RTE-006)."""
+    """Whether its origin wants a receipt (RTE-006)."""
 
     @property
     def mid(self) -> tuple[bytes, int, int]:

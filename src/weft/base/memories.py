@@ -1,4 +1,4 @@
-"""What a core keeps for itself, as journal records and back: each kind of memory a struct with a number (JRN-014)."""
+"""A core's own memory as journal records, and back: each kind is a struct with a number (JRN-014)."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -25,7 +25,7 @@ class Memories(Generic[M]):
         return CoreRecord(self.core, self._numbers[type(memory)], self._encode(memory))
 
     def from_record(self, record: CoreRecord) -> M:
-        """The piece of memory of a journal record; OurFault for what this version did not write."""
+        """The piece of memory in a journal record; OurFault for one that this version cannot have written."""
         decoder = self._decoders.get(record.kind)
         if decoder is None:
             raise OurFault(f"newer-data: the core {self.core} knows no record of kind {record.kind}")

@@ -1,4 +1,4 @@
-"""The instant that is handed to every core: two clocks, never confused."""
+"""The instant that is handed to every core: two clocks, which must never be mixed up."""
 
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ class Now(NamedTuple):
     mono: int
     """Monotonic nanoseconds: the only clock for timers and silences."""
     wall: int
-    """Wall-clock nanoseconds since 1970: stamps only, never compared between machines."""
+    """Wall-clock nanoseconds since 1970: only shown and stored, never compared between machines."""
 
 
 def seconds(value: float) -> int:

@@ -61,7 +61,7 @@ class StreamRecord(msgspec.Struct, tag=2, array_like=True, frozen=True, gc=False
 
 
 class LostRecord(msgspec.Struct, tag=3, array_like=True, frozen=True, gc=False):
-    """Numbers that will never come, announced by who lost them, so that a hole is known and never blocks."""
+    """Numbers that will never come, announced by the node that lost them: so the hole is known, and never blocks."""
 
     stream: int
     origin: Any
@@ -104,7 +104,7 @@ class EraRecord(msgspec.Struct, tag=6, array_like=True, frozen=True, gc=False):
 
 
 class UnknownRecord:
-    """A record of a tag that this version does not know: kept as it is, byte for byte (JRN-014)."""
+    """A record with a tag that this version does not know: kept as it is, byte for byte (JRN-014)."""
 
     __slots__ = ("raw", "tag")
 
@@ -123,7 +123,7 @@ class UnknownRecord:
 
 Record = CoreRecord | StreamRecord | LostRecord | SafeRecord | DamageRecord | EraRecord | UnknownRecord
 Carried = StreamRecord | LostRecord | EraRecord
-"""What goes up the tree; the rest stays on the node."""
+"""What goes up the tree; other records stay on the node."""
 
 Entry = tuple[int, Record]
 """A record behind its lsn: its number in the node's journal, from 1."""

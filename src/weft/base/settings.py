@@ -1,4 +1,4 @@
-"""What every table of a settings file has in common: typed keys, spans of time, and all mistakes said at once (CFG-071).
+"""What every table of a settings file has: typed keys, spans of time, a report of all mistakes at once (CFG-071).
 
 A mistake is one line of text: its code, its place in the file, a sentence. The codes that tables share:
 E02 unknown key, E03 missing, E04 type or unit, E14 duplicate, E15 name.
@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text, bounded before they are parsed (SEC-044); ValueError."""
-    import tomllib  # a node gets its file parsed
+    import tomllib  # a node gets its file already parsed
 
     if len(text) > FILE_BYTES_MAX:
         raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
@@ -80,7 +80,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Table:
-    """Reads one table key by key. What is wrong is noted with code and place, a default stands in, reading goes on."""
+    """Reads one table key by key. A mistake is noted with code and place; a default is used, and reading goes on."""
 
     def __init__(self, values: object, path: str, mistakes: list[str]) -> None:
         self.path, self.mistakes = path, mistakes
@@ -172,7 +172,7 @@ class Table:
         return ()
 
     def end(self) -> None:
-        """Note every key that nobody asked for (E02)."""
+        """Note every key that was not read (E02)."""
         for key in self._values:
             if key not in self._known:
                 self.say("E02", key, f"is not known here{nearest(key, self._known)}")

@@ -1,7 +1,7 @@
-"""What the journal and the cores that live from it say to one another.
+"""What the journal and the cores that use it tell each other.
 
-The journal of a node is its outbox: the carrier sends up, and the drain writes to the lake, what stands in it
-behind their cursors. None of the two keeps a second copy on disk.
+The journal of a node is its outbox: the carrier sends up, and the drain writes to the lake, what stands in it behind
+their cursors. Neither keeps a second copy on disk.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from weft.base.records import Entry, Record
 
 
 class Journaled(msgspec.Struct, frozen=True, gc=False):
-    """Order: these records stand in the journal from `first_lsn` on; durable before anything said now leaves."""
+    """Order: these records stand in the journal from `first_lsn` on; they are durable before what is sent now leaves."""
 
     first_lsn: int
     records: tuple[Record, ...]
@@ -20,7 +20,7 @@ class FetchRecords(msgspec.Struct, frozen=True, gc=False):
     """Work: read the journal behind `after`, about `bytes_max` bytes of it; answered by `RecordsFetched`."""
 
     holder: str
-    """The core that asks, and that gets the answer."""
+    """The core that asks, and gets the answer."""
     after: int
     bytes_max: int
 
@@ -45,14 +45,14 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 
 
 class DropOldest(msgspec.Struct, frozen=True, gc=False):
-    """Order: the spool is full; give up everything up to `upto` and announce what has not arrived (MEA-025)."""
+    """Order: the spool is full; give up everything up to `upto`, and announce what the parent has not got (MEA-025)."""
 
     upto: int
     spans: tuple[Span, ...]
 
 
 class Released(msgspec.Struct, frozen=True, gc=False):
-    """Event: `holder` needs no record up to `upto` any more; the journal may forget what all have released."""
+    """Event: `holder` needs no record up to `upto` any more; the journal may forget what all holders have released."""
 
     holder: str
     upto: int

@@ -1,7 +1,7 @@
 """Version vectors with ranges: what has been seen of every origin.
 
-`WV1` is their compact canonical form (LAK-019): a vector has exactly one encoding, so its hash
-names it, and whatever is not canonical is refused.
+`WV1` is their compact canonical form (LAK-019): a vector has exactly one encoding, so its hash names it. Any other
+encoding is refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,14 +29,14 @@ class VersionVector:
                 self.add(origin, first, last)
 
     def add(self, origin: Origin, first: int, last: int | None = None) -> int:
-        """Add numbers of one origin; returns how many were new. O(1) for the next number in line."""
+        """Add numbers of one origin; returns how many were new. O(1) for the number after the last."""
         seen = self._seen.get(origin)
         if seen is None:
             seen = self._seen[origin] = RangeSet()
         return seen.add(first, last)
 
     def __getitem__(self, origin: Origin) -> RangeSet:
-        """What has been seen of one origin; an empty set if nothing (a copy is not made: do not change it)."""
+        """What has been seen of one origin; an empty set if nothing. Do not change it: it is no copy."""
         return self._seen.get(origin) or RangeSet()
 
     def __contains__(self, origin: Origin) -> bool:

@@ -5,8 +5,8 @@
     talk.settle()
     assert [PeerArrived(1)] == talk.b.told
 
-Time is virtual and stands still unless advanced. What an end persists is durable at once; a crash takes everything
-else: the core, what it had not yet said, what is under way.
+Time is virtual and stands still unless advanced. What an end persists is durable at once. A crash loses everything
+else: the core's state, what it had not sent yet, and what is under way.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ class End:
         self.said: list[Any] = []
         """Every message that left, also those that a cut swallowed."""
         self.refused: list[str] = []
-        """Codes of what was heard and refused."""
+        """Codes of received messages that were refused."""
         self.orders: deque[Any] = deque()
         self.dies_after: int | None = None
         """How many more effects are carried out before a crash; None: no crash."""
@@ -69,7 +69,7 @@ class Dialogue:
         self._under_way: deque[tuple[End, list[bytes]]] = deque()
 
     def settle(self) -> None:
-        """Carry out orders, deliver messages and wake who is due, until nothing is left to do at this instant."""
+        """Carry out orders, deliver messages and wake ends that are due, until nothing is left to do now."""
         for _ in range(TURNS_MAX):
             if not (self._obey() or self._deliver() or self._wake()):
                 return
@@ -88,7 +88,7 @@ class Dialogue:
         self._pass_to(until)
 
     def cut(self) -> None:
-        """Lose what is under way and whatever is said from now on."""
+        """Lose what is under way, and whatever is sent from now on."""
         self.is_cut = True
         self._under_way.clear()
 

@@ -1,10 +1,10 @@
-"""Twins of `shell.files.Files`: one in memory, one that writes everything down, one that fails on demand (FLT-030).
+"""Doubles of `shell.files.Files`: one in memory, one that records everything, one that fails on demand (FLT-030).
 
 They stack: `RecordingFiles(FaultyFiles(MemoryFiles()))` behaves like a disk, fails where it is told to, and from its
-log `crash_images` builds what a power cut at any instant may leave. The model is that of SIM-022: what was not
-synced survives in any subset of 512-byte sectors, as new bytes, old bytes, zeros, or not at all; names, be they new,
-moved or removed, survive a prefix at a time until their directory is synced. A sync that failed makes nothing
-durable, and no later one makes up for it. No FUSE, no luck: a seed names every image.
+log `crash_images` builds what a power cut at any instant may leave. The model is that of SIM-022: of what was not
+synced any subset of 512-byte sectors survives, as new bytes, old bytes, zeros, or not at all; new, moved or removed
+names survive up to some point in their order, until their directory is synced. A failed sync makes nothing durable, and
+no later one does so. A seed determines every image.
 """
 
 import errno
@@ -30,7 +30,7 @@ class _Inode:
 
 
 class MemoryFiles(Files):
-    """A file system in memory: a page cache without a disk, so that everything written can be read at once."""
+    """A file system in memory: like a page cache without a disk, so everything written can be read at once."""
 
     def __init__(self, files: dict[Path, bytes] | None = None, capacity: int = PLENTY) -> None:
         self.directories: set[Path] = {Path("/")}
@@ -49,7 +49,7 @@ class MemoryFiles(Files):
         return {path: bytes(inode.content) for path, inode in self._names.items()}
 
     def flip(self, path: Path, bit: int) -> None:
-        """Rot: one bit of a file changes."""
+        """One bit of a file changes, as on a failing disk."""
         self._names[path].content[bit // 8] ^= 1 << bit % 8
 
     def make_directory(self, path: Path) -> None:
@@ -136,7 +136,7 @@ class MemoryFiles(Files):
         return Path("/")
 
     def kill(self) -> None:
-        """The process that had files open is gone; the page cache stays."""
+        """The process that had files open has ended; the page cache stays."""
         self._open.clear()
         self._locks.clear()
 
@@ -161,7 +161,7 @@ class MemoryFiles(Files):
 
 
 class _Delegate(Files):
-    """Hands every call on, through one place."""
+    """Hands every call on, through one method."""
 
     def __init__(self, inner: Files) -> None:
         self.inner = inner
@@ -232,7 +232,7 @@ class Fault(Enum):
 
     NO_ROOM = errno.ENOSPC
     SHORT = -1
-    """An append gets half of its bytes there; every other call passes."""
+    """An append writes half of its bytes; every other call passes."""
     BROKEN = errno.EIO
     READ_ONLY = errno.EROFS
 
@@ -253,7 +253,7 @@ READS: Final = ("list", "open", "size", "read", "free_bytes")
 
 
 class FaultyFiles(_Delegate):
-    """Fails at the `at`-th of the counted calls, from 0, once or from then on; without `at` it only counts."""
+    """Fails at the `at`-th counted call, from 0, once or from then on; without `at` it only counts."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ class Image(NamedTuple):
     at: int
     content: dict[Path, bytes]
     said: tuple[Any, ...]
-    """What had been said before that instant, and therefore must hold."""
+    """What had been sent before that instant, and therefore must hold."""
 
     def files(self) -> MemoryFiles:
         """The image as a disk to start on."""
@@ -327,7 +327,7 @@ class Image(NamedTuple):
 
 
 class RecordingFiles(_Delegate):
-    """Writes down every call that changes something, with its bytes, in one order with all that is said."""
+    """Records every call that changes something, with its bytes, in one order with everything that is sent."""
 
     def __init__(self, inner: Files, content: dict[Path, bytes] | None = None) -> None:
         super().__init__(inner)
@@ -339,7 +339,7 @@ class RecordingFiles(_Delegate):
         self._next = len(self._inodes)
 
     def said(self, message: Any) -> None:
-        """Note that something has left the node: from here on it must hold."""
+        """Note that something has left the node: from now on it must hold."""
         self.log.append(Step("said", Path(), said=message))
 
     def _do(self, call: str, *arguments: Any) -> Any:
@@ -410,7 +410,7 @@ class _Content:
         self.durable = durable
         self.pending: list[Step] = []
         self.dropped: list[Step] = []
-        """Done before a sync that failed: it may have got there, and no later sync brings it there."""
+        """Steps before a sync that failed: they may have reached the disk, and no later sync makes them durable."""
 
     def sync(self) -> None:
         self.durable = _applied(self.durable, self.pending)
@@ -429,7 +429,7 @@ class _Content:
 
 
 class _Disk:
-    """Replays a recording, and says what a crash may leave."""
+    """Replays a recording, and determines what a crash may leave."""
 
     def __init__(self, content: dict[Path, bytes]) -> None:
         self._contents = {number: _Content(data) for number, data in enumerate(content.values(), 1)}

@@ -1,7 +1,7 @@
-"""Alerts as nodes tell them in their events (MET-004): the payload of `alert.raised`, `alert.cleared`, `alert.firing`.
+"""Alerts in the events of nodes (MET-004): the payload of `alert.raised`, `alert.cleared`, `alert.firing`.
 
 An alert is one condition of the fleet's file at one series of one node. It is raised once and cleared once; `ident`
-names that span, the same at every root, so that whoever is told twice can know it.
+names that span, the same at every root, so that a receiver recognises a repetition.
 """
 
 from hashlib import blake2b
@@ -54,7 +54,7 @@ class AlertCleared(Alert, frozen=True, kw_only=True, gc=False):
 
 
 class AlertsFiring(msgspec.Struct, frozen=True):
-    """Event: everything that fires on this node; told to a new root, and after the journal had no room for events."""
+    """Event: all alerts that fire on this node; told to a new root, and after the journal had no room for events."""
 
     alerts: Annotated[tuple[Alert, ...], Meta(max_length=FIRING_MAX)]
 
@@ -72,7 +72,7 @@ KEYS: Final = frozenset(_KINDS)
 
 
 def decode(key: str, payload: bytes) -> AlertRaised | AlertCleared | AlertsFiring | None:
-    """What an event of any node says about alerts; None: it cannot be read."""
+    """The alerts in an event of any node; None: it cannot be read."""
     try:
         return _KINDS[key].decode(payload)
     except (ValueError, *UNREADABLE):

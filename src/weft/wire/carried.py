@@ -128,7 +128,7 @@ def mail_item(mail: Mail, me: bytes, wall: int = 0) -> tuple[HopItem, list[bytes
 
 
 def hops_max(to: Any) -> int:
-    """How many nodes may transmit mail to that destination (RTE-002, RTE-004).
+    """How many nodes may send mail on to that destination (RTE-002, RTE-004).
 
     >>> hops_max(("PARENTSOF",)), hops_max(("PARENTSOF", None, 1))
     (64, 1)
@@ -138,7 +138,7 @@ def hops_max(to: Any) -> int:
 
 
 def is_past(exp: int, wall: int) -> bool:
-    """Whether nobody wants at `wall` what expires at `exp`; 0: it never does."""
+    """Whether mail that expires at `exp` is not wanted at `wall` any more; 0: it never expires."""
     return 0 < exp <= wall
 
 
@@ -153,7 +153,7 @@ def gone_item(me: bytes, era: int, number: int) -> HopItem:
 
 
 def is_over(item: HopItem) -> bool:
-    """Whether an item only keeps its hop number: its record is gone, or nobody wants its message any more (CHN-041).
+    """Whether an item only keeps its hop number: its record is gone, or its message has expired (CHN-041).
 
     Any other item has 1 to 16 frames (CHN-007).
     """

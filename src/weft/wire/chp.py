@@ -70,7 +70,7 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
 
 
 def decode_ask(frames: list[bytes]) -> Asked:
-    """The request of a client, from the frames behind its identity; one in the dialect `strict` is understood too."""
+    """The request of a client, from the frames behind its identity; one in the dialect `strict` is read too."""
     return replication.decode_ask(frames)
 
 

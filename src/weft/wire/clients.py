@@ -1,11 +1,11 @@
-"""What a node and the clients of its chains say to one another (CLI-001 to CLI-008).
+"""Messages between a node and the clients of its chains (CLI-001 to CLI-008).
 
     client = hello *(reg / unreg / send / next / drop / fail / conf / beat) bye
     node   = welcome / refuse, then *(done / status / rec / credit / place / error / beat) bye
     payload frames follow the header in the order of its `m`; `n` says how many belong to a message
 
-A header is one bounded, typed map (CLI-003). What a client may ask for, and when, is the business of the chains
-core: this module only says what was asked.
+A header is one bounded, typed map (CLI-003). What a client may ask for, and when, is decided by the chains core; this
+module only reads and writes requests.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ Batch = Meta(min_length=1, max_length=MESSAGES_MAX)
 
 
 class Hello(msgspec.Struct, tag_field="op", tag="hello", omit_defaults=True, frozen=True, kw_only=True):
-    """A program asks to be a client; the same `id` again is the same client, come back (CLI-022)."""
+    """A program asks to be a client; the same `id` again is the same client after a reconnect (CLI-022)."""
 
     v: int
     role: Text
@@ -56,7 +56,7 @@ class Welcome(msgspec.Struct, tag_field="op", tag="welcome", omit_defaults=True,
     """How many sends may be without a final status."""
     credit_bytes: Number = msgspec.field(name="bytes")
     beat: Number
-    """Milliseconds of silence after which either side says `beat`."""
+    """Milliseconds of silence after which either side sends `beat`."""
     dead: Number
     """Milliseconds of silence after which either side gives the other up."""
 
@@ -69,7 +69,7 @@ class Refuse(msgspec.Struct, tag_field="op", tag="refuse", omit_defaults=True, f
 
 
 class Reg(msgspec.Struct, tag_field="op", tag="reg", omit_defaults=True, frozen=True, kw_only=True):
-    """Stand in a chain. `reg` is the client's own number for it."""
+    """Register in a chain. `reg` is the client's own number for the registration."""
 
     reg: Small
     dir: Text
@@ -82,12 +82,13 @@ class Reg(msgspec.Struct, tag_field="op", tag="reg", omit_defaults=True, frozen=
     timeout: Annotated[int, Meta(ge=1, le=3_600_000)] = 5_000
     """Milliseconds in which a message must be handed back."""
     window: Annotated[int, Meta(ge=1, le=65_536)] = 64
-    """How many messages may be offered and unanswered."""
+    """How many messages may be offered and not answered yet."""
     confirm: bool = False
     noself: bool = False
     ordered: bool = False
     away: Annotated[int, Meta(ge=0, le=AWAY_MS_MAX)] = 600_000
-    """Milliseconds that a confirming reader may stay away until it is forgotten, and what waits for it given up."""
+    """Milliseconds that a confirming reader may stay away before it is forgotten, and the messages that wait for it are
+    given up."""
 
 
 class Unreg(msgspec.Struct, tag_field="op", tag="unreg", omit_defaults=True, frozen=True):
@@ -95,11 +96,12 @@ class Unreg(msgspec.Struct, tag_field="op", tag="unreg", omit_defaults=True, fro
 
     reg: Small
     forget: bool = False
-    """A confirming reader will not come back: it is forgotten at once, and what waits for it is given up."""
+    """A confirming reader will not come back: it is forgotten at once, and the messages that wait for it are given
+    up."""
 
 
 class Done(msgspec.Struct, tag_field="op", tag="done", omit_defaults=True, frozen=True):
-    """It stands now, `place`th of `of`; or, about `unreg`, it does no more."""
+    """It is registered, `place`th of `of`; or, for `unreg`, it is not any more."""
 
     about: Text
     reg: Small
@@ -113,15 +115,15 @@ class SendItem(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc
     tag: Number
     type: Text
     to: Any
-    """`[kind, node?, ttl?]` (RTE-002); judged by the core, which answers to the tag."""
+    """`[kind, node?, ttl?]` (RTE-002); checked by the core, which answers to the tag."""
     want: Text = "spool"
     """`spool`, `dest` or `none`: which status is the final one (CHN-030)."""
     cause: Number | None = None
-    """The `id` of the message by which it came about: its depth is that one's plus 1."""
+    """The `id` of the message that caused this one: the depth is that one's plus 1."""
     fmt: Text = "raw"
     keep: Text = "disk"
     exp: Number = 0
-    """Nanoseconds since 1970 after which nobody wants it any more; 0: never."""
+    """Nanoseconds since 1970 after which it is not wanted any more; 0: never."""
     n: Frames = 1
 
 
@@ -168,7 +170,7 @@ class Fail(msgspec.Struct, tag_field="op", tag="fail", frozen=True):
 
 
 class Conf(msgspec.Struct, tag_field="op", tag="conf", frozen=True):
-    """These were dealt with (CHN-019)."""
+    """These were processed (CHN-019)."""
 
     reg: Small
     ids: Annotated[list[Number], Batch]
@@ -198,14 +200,14 @@ class RecItem(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     type: str
     mid: tuple[Any, int | None, Number]
     own: bool
-    """Whether this very client has sent it."""
+    """Whether this client itself has sent it."""
     to: Any
     via: tuple[bytes, ...]
     depth: Number
     ts: int
     fmt: Text = "raw"
     re: bool = False
-    """It was offered before."""
+    """Whether it was offered before."""
     lost: Number = 0
     """So many copies before this one were discarded (CHN-018)."""
     n: Frames = 1
@@ -226,7 +228,7 @@ class Credit(msgspec.Struct, tag_field="op", tag="credit", frozen=True):
 
 
 class Place(msgspec.Struct, tag_field="op", tag="place", frozen=True):
-    """The node stands elsewhere in the tree."""
+    """The node has another place in the tree."""
 
     level: Text
     parent: Text | None
@@ -234,7 +236,7 @@ class Place(msgspec.Struct, tag_field="op", tag="place", frozen=True):
 
 
 class Error(msgspec.Struct, tag_field="op", tag="error", omit_defaults=True, frozen=True, kw_only=True):
-    """What was asked for was not done (CLI-006)."""
+    """A request was not carried out (CLI-006)."""
 
     about: Text
     why: Text
@@ -304,7 +306,7 @@ def encode(message: Asked | Answered) -> list[bytes]:
 
 
 def decode_asked(frames: list[bytes]) -> Asked:
-    """What a client says; PeerError `bad-header`, `unknown-op` or `bad-frames`."""
+    """A message of a client; PeerError `bad-header`, `unknown-op` or `bad-frames`."""
     header = _ASKED.read(frames)
     if type(header) is SendHeader:
         _count(header.m, frames)
@@ -317,7 +319,7 @@ def decode_asked(frames: list[bytes]) -> Asked:
 
 
 def decode_answered(frames: list[bytes]) -> Answered:
-    """What a node says; PeerError as for a client."""
+    """A message of a node; PeerError as for a client."""
     header = _ANSWERED.read(frames)
     if type(header) is RecHeader:
         _count(header.m, frames)

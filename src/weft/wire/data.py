@@ -1,4 +1,4 @@
-"""DATA: one sample in five frames, as foreign nodes say it (MEA-020). Nothing promises that it arrives.
+"""DATA: one sample in five frames, as foreign nodes send it (MEA-020). Nothing promises that it arrives.
 
     data   = source properties time value base          PUB connect -> SUB bind +4
     source = endpoint of who measured
@@ -43,7 +43,7 @@ class Data(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     detail: str
     config_name: str
     config_number: int | None = None
-    """The number of the configuration under which it was measured; None: not said."""
+    """The number of the configuration under which it was measured; None: not given."""
     labels: dict[str, str] = {}
     time_ms: int
     value: float
@@ -51,7 +51,7 @@ class Data(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class DataHugz(msgspec.Struct, frozen=True, gc=False):
-    """The source is alive, and has nothing to say."""
+    """The source is alive, and has no sample."""
 
     source: str
     time_ms: int | None = None

@@ -35,14 +35,14 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
 
 
 class End(msgspec.Struct, frozen=True, gc=False):
-    """All of them have been said, as of a number."""
+    """The end of a snapshot: all pairs were sent, as of a number."""
 
     subtree: str
     number: int
 
 
 class Beat(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was said for a heartbeat, and whoever says this is there."""
+    """The sender is there, and has sent nothing for a heartbeat."""
 
     key: str
 

@@ -39,17 +39,17 @@ GRANTED, REFUSED = "aye", "nay"
 COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", GRANTED, REFUSED, "whois", "iam")
 FRAMES: Final = 4
 CONTENT_AT: Final = 3
-"""Where among the frames the content or the properties stand."""
+"""The answers of a voter to a candidate, as they stand on the wire."""
 CONTENT_BYTES_MAX: Final = 16 << 10
 PROPERTIES_BYTES_MAX: Final = 128 << 10  # the labels of a node take 5 KiB, the names of all groups below one 66 KB
 TEXT_MAX: Final = 255
 ALTERNATES_MAX: Final = 3
 PLAIN: Final = "text"
-"""Where the content of an announcement stands that is plain text (TOP-003)."""
+"""Where the plain text of an announcement is kept (TOP-003)."""
 _COMMANDS: Final = {command.encode(): command for command in COMMANDS}
 _WTF: Final = b"WTF"
 WORDS: Final = frozenset({*_COMMANDS, _WTF})
-"""Those that begin a bare message."""
+"""Commands that begin a bare message."""
 _KEY: Final = re.compile(rf"/MARCO|/RECOVERY/(?:wutup|iwin)|/GROUP/(?!(?:global|root)/){NAME}/")
 _LEVELS: Final = {
     "root": "root",
@@ -58,13 +58,13 @@ _LEVELS: Final = {
     "collector": "branch",
     "sensor": "leaf",
 }
-"""What assignments may say, and what it is called on the wire (TOP-012)."""
+"""The levels that assignments may name, and their names on the wire (TOP-012)."""
 LEVEL_NAMES: Final = {"branch": "collector", "leaf": "sensor"}
 """What people call the levels of nodes that are placed."""
 
 
 class Announcement(msgspec.Struct, frozen=True, gc=False):
-    """Something said to everybody who listens."""
+    """A message to everybody who listens."""
 
     key: str
     endpoint: str
@@ -79,7 +79,7 @@ class Announcement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Control(msgspec.Struct, frozen=True, gc=False):
-    """Something said to one node; `assignment` names the assigned node, the others their sender."""
+    """A message to one node; `assignment` names the assigned node, the others their sender."""
 
     command: str
     endpoint: str
@@ -98,12 +98,12 @@ def encode_announcement(message: Announcement) -> list[bytes]:
 
 
 def seal_announcement(message: Announcement) -> list[bytes]:
-    """As a node says it: with a sum (FLD-030)."""
+    """As a node sends it: with a sum (FLD-030)."""
     return jsontext.sealed(encode_announcement(message), CONTENT_AT)
 
 
 def decode_announcement(frames: list[bytes]) -> Announcement:
-    """Something that a node says to all (TOP-001)."""
+    """An announcement of a node (TOP-001)."""
     key, endpoint, uuid, content = _four(frames)
     name = key[:TEXT_MAX].decode("ascii", "replace")
     if len(key) > TEXT_MAX or _KEY.fullmatch(name) is None:
@@ -112,17 +112,17 @@ def decode_announcement(frames: list[bytes]) -> Announcement:
 
 
 def encode_call(message: Control | Wtf) -> list[bytes]:
-    """The frames of what is said to a node's ROUTER, behind a delimiter."""
+    """The frames of a message to a node's ROUTER, behind a delimiter."""
     return [b"", *_control_frames(message)]
 
 
 def seal_call(message: Control | Wtf) -> list[bytes]:
-    """As a node says it: with a sum, unless it is a refusal (FLD-030)."""
+    """As a node sends it: with a sum, unless it is a refusal (FLD-030)."""
     return [b"", *_sealed_control(message)]
 
 
 def decode_control(frames: list[bytes]) -> Asked:
-    """What is said to this node, from the frames behind the identity of who says it (CFG-010, TOP-002)."""
+    """A message to this node, from the frames behind the sender's identity (CFG-010, TOP-002)."""
     envelope, message = split(frames, WORDS)
     return Asked(envelope, _control(message))
 
@@ -133,7 +133,7 @@ def encode_control_answer(answer: Answer) -> list[bytes]:
 
 
 def seal_control_answer(answer: Answer) -> list[bytes]:
-    """As a node says it: with a sum, unless it is a refusal (FLD-030)."""
+    """As a node sends it: with a sum, unless it is a refusal (FLD-030)."""
     return [*answer.envelope, *_sealed_control(answer.message)]
 
 
@@ -204,7 +204,7 @@ def _assignment(found: dict[str, Any], frame: bytes) -> dict[str, Any]:
 
 
 def _check(found: dict[str, Any], frame: bytes, code: str) -> None:
-    """Whoever reads a known name finds its type there, or nothing."""
+    """Refuse known names with a value of another type: so a reader finds the right type, or nothing."""
     for name, value in found.items():
         is_sound = _KNOWN.get(name)
         if is_sound is not None and not is_sound(value):

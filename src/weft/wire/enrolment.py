@@ -1,11 +1,11 @@
-"""How a machine joins a closed fabric: one question and one answer over a socket that CURVE keeps (SEC-022).
+"""How a machine joins a closed fabric: one question and one answer over a connection that CURVE protects (SEC-022).
 
     JOIN     id  node  proof  json      id = 8 bytes of the token, node = UUID, json = {name, level, host, version}
     WELCOME  json                       {fabric, roles, name, parents, keys, root, beacon_key}
     REFUSED  code  text                 code is one of CODES
 
-The proof is HMAC-SHA256 over both CURVE keys of the connection, under the token's secret: only who has the token can
-make it, and nobody can use it for another key. The secret itself is never said.
+The proof is HMAC-SHA256 over both CURVE keys of the connection, under the token's secret: only the holder of the token
+can make it, and nobody can use it for another key. The secret itself is never sent.
 """
 
 import hmac
@@ -38,7 +38,7 @@ CODES: Final = (
     "uuid-taken",
     "busy",
 )
-"""Why nobody is let in. `bad-name`: the invitation is for other names."""
+"""Why a machine is not let in. `bad-name`: the invitation is for other names."""
 
 Short = Annotated[str, Meta(max_length=64)]
 Address = Annotated[str, Meta(max_length=300)]
@@ -46,37 +46,37 @@ Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class About(msgspec.Struct, frozen=True, gc=False):
-    """What a machine says of itself when it joins."""
+    """What a machine tells about itself when it joins."""
 
     name: Short
     level: Annotated[str, Meta(max_length=16)] = ""
-    """What it wants to be; empty: what the root makes of it."""
+    """The level that it wants; empty: the root decides."""
     host: Address = ""
     version: Short = ""
 
 
 class Join(msgspec.Struct, frozen=True, gc=False):
-    """Let me in."""
+    """A machine asks to be let in."""
 
     ident: bytes
-    """Of the invitation."""
+    """The id of the invitation."""
     node: bytes
     proof: bytes
     about: About
 
 
 class Welcome(msgspec.Struct, frozen=True, gc=False):
-    """You are in: what to write into your file."""
+    """The machine is let in: the contents of its file."""
 
     fabric: Short
     roles: Annotated[tuple[Short, ...], Meta(max_length=len(Role))]
     name: Short
     parents: Annotated[tuple[Address, ...], Meta(max_length=PARENTS_MAX)]
-    """Where to call in: `host:port` of port blocks, the root's first."""
+    """Addresses to call: `host:port` of port blocks, the root's first."""
     keys: Annotated[dict[Uuid, Binding], Meta(max_length=KEYS_MAX)]
-    """Whom to know until the configuration tells of all: itself, the root, who may become the root."""
+    """The keys to know until the configuration has all: its own, the root's, those of possible roots."""
     root: Uuid
-    """Whose key the token has; it stands at the first of `parents`."""
+    """The UUID of the root that the token names; its address is the first of `parents`."""
     beacon_key: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
     """The fabric's secret for datagrams, in hex (BEA-007)."""
 
@@ -85,7 +85,7 @@ class Welcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """You are not let in."""
+    """The machine is not let in."""
 
     code: str
     text: str
@@ -99,12 +99,12 @@ _decode_welcome: Final = msgspec.json.Decoder(Welcome).decode
 
 
 def proof_of(secret: bytes, ident: bytes, node: bytes, client_key: bytes, server_key: bytes) -> bytes:
-    """What only the holder of the token can say, and for this pair of CURVE keys only."""
+    """A proof that only the holder of the token can make, and for this pair of CURVE keys only."""
     return hmac.digest(secret, PROOF_LABEL + ident + node + client_key + server_key, "sha256")
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two secrets are equal, in a time that says nothing of them (SEC-023)."""
+    """Whether two secrets are equal; the time it takes does not depend on them (SEC-023)."""
     return hmac.compare_digest(one, other)
 
 

@@ -1,10 +1,10 @@
-"""What stands before a message on a ROUTER, and goes back before its answer unchanged (CFG-010, CFG-011).
+"""The frames before a message on a ROUTER; they go back before its answer, unchanged (CFG-010, CFG-011).
 
 DEALER of Weft, REQ      empty delimiter
 REQ that correlates      4-byte id, empty delimiter
 bare DEALER, CHP         nothing
 
-It is recognised from the first two frames behind the identity.
+The form is recognised by the first two frames behind the identity.
 """
 
 from typing import Any, Final
@@ -54,5 +54,5 @@ def split(frames: list[bytes], words: frozenset[bytes]) -> tuple[Envelope, list[
 
 
 def opened(frames: list[bytes]) -> list[bytes]:
-    """What an answer holds behind its delimiter; some parents send none, then all of it."""
+    """The frames of an answer behind its delimiter; some parents send none, then all of them."""
     return frames[1:] if frames and not frames[0] else frames

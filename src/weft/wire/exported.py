@@ -1,4 +1,4 @@
-"""Samples as monitoring systems outside take them: Prometheus remote-write 1.0, and OTLP 1 over HTTP (MET-006).
+"""Samples in the formats of monitoring systems: Prometheus remote-write 1.0, and OTLP 1 over HTTP (MET-006).
 
     WriteRequest = timeseries(1)*     TimeSeries = labels(1)* samples(2)*     Label = name(1) value(2)
     Sample = value(1, double) timestamp(2, ms)
@@ -8,7 +8,7 @@
     Gauge = data_points(1)*    NumberDataPoint = time_unix_nano(3) as_double(4) attributes(7)*
     Resource = attributes(1)*  KeyValue = key(1) value(2)  AnyValue = string_value(1)
 
-The first goes in a Snappy block. A block may say everything as literals, and ours does: nothing is compressed.
+A WriteRequest is sent as a Snappy block. A block may hold everything as literals, and ours does: nothing is compressed.
 """
 
 from collections.abc import Iterable
@@ -23,12 +23,12 @@ SERVICE: Final = "weft"
 
 
 class Told(NamedTuple):
-    """Whose samples these are, under the names of both formats."""
+    """Names and labels of a series, for both formats."""
 
     family: str
-    """Of Prometheus: `weft_disk_ratio`."""
+    """Its name in Prometheus: `weft_disk_ratio`."""
     name: str
-    """Of OpenTelemetry: `weft.disk`."""
+    """Its name in OpenTelemetry: `weft.disk`."""
     unit: str
     """In UCUM; empty: none."""
     says: str
@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 def _grouped(points: Iterable[Point]) -> dict[ToldSeries, list[Point]]:
-    """By series; of each in the order in which they came."""
+    """Points by series; of each series in the order in which they came."""
     found: dict[ToldSeries, list[Point]] = {}
     for point in points:
         found.setdefault(point.series, []).append(point)
@@ -76,7 +76,7 @@ def write_request(points: Iterable[Point]) -> bytes:
 
 
 def snappy(data: bytes) -> bytes:
-    """A Snappy block that says the data as one literal.
+    """A Snappy block that holds the data as one literal.
 
     >>> snappy(b"abc").hex()
     '03fc02000000616263'
@@ -119,7 +119,7 @@ def otlp_refused(answer: bytes) -> tuple[int, str]:
         partial = next((value for field, value in read(answer) if field == 1 and isinstance(value, bytes)), b"")
         said = dict(read(partial))
     except PeerError:
-        return 0, ""  # it said yes in words that are not ours to judge
+        return 0, ""  # it accepted the request, in a form that cannot be read
     count, why = said.get(1, 0), said.get(2, b"")
     if not isinstance(count, int) or not isinstance(why, bytes):
         return 0, ""

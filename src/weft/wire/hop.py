@@ -69,7 +69,7 @@ class Welcome(msgspec.Struct, tag_field="op", tag="welcome", omit_defaults=True,
     credit: Number
     credit_bytes: Number = msgspec.field(name="bytes")
     beat: Number
-    """Milliseconds of silence after which either side says `beat`."""
+    """Milliseconds of silence after which either side sends `beat`."""
     dead: Number
     """Milliseconds of silence after which either side gives the other up."""
     era: Number
@@ -146,7 +146,7 @@ class Hack(msgspec.Struct, tag_field="op", tag="hack", omit_defaults=True, froze
     winb: Number
     no: list[tuple[Number, Text]] = []
     safe: Number | None = None
-    """Durable at the root up to this hop number; absent: the receiver does not say, so `upto` is all it promises."""
+    """Durable at the root up to this hop number; absent: the receiver does not tell, so `upto` is all it promises."""
     root: tuple[NodeId, Number] | None = None
     """At which root that is safe: node id and epoch."""
     back: bool = False

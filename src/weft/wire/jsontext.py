@@ -1,8 +1,8 @@
-"""JSON as the configuration protocols speak it (CFG-002).
+"""JSON as the configuration protocols use it (CFG-002).
 
-It goes out canonical: sorted keys, no spaces, no escapes that UTF-8 does not need. It comes in by any layout, but
-duplicate keys, NaN and infinities, lone surrogates and nesting over 16 are no JSON here. Nothing is read that is longer
-than the caller says.
+It is written in a canonical form: sorted keys, no spaces, no escapes that UTF-8 does not need. Any layout is read, but
+duplicate keys, NaN and infinities, lone surrogates and nesting over 16 are refused. Nothing is read that is longer than
+the caller allows.
 """
 
 import json
@@ -71,7 +71,7 @@ def unpaired(value: Any) -> Any:
 
 
 def sealed(frames: list[bytes], at: int) -> list[bytes]:
-    """The same frames, with a sum of them all as the last name of the object at `at` (FLD-030); empty: there is none yet."""
+    """The same frames, with their sum as the last name of the object at `at` (FLD-030); there must be none yet."""
     text = frames[at]
     begin = text[:-1] + b"," if len(text) > len(b"{}") else b"{"
     return [*frames[:at], begin + _sum(frames, at, begin), *frames[at + 1 :]]

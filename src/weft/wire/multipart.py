@@ -3,10 +3,9 @@
     multipart = header *payload
     header    = one msgpack map with text keys, at most 64 KiB, nothing after it; key "op" names the message
 
-A `Dialect` is the set of messages that one kind of link speaks. It reads a header into a typed message or raises
-PeerError `bad-header`, `unknown-op` or `bad-frames`; unknown keys are ignored. Nothing is allocated by a claimed
-length, and depth is bounded. Writers emit keys in the order of the fields, shortest integers, and nothing for a
-field that has its default.
+A `Dialect` is the set of messages of one kind of link. It reads a header into a typed message or raises PeerError `bad-
+header`, `unknown-op` or `bad-frames`; unknown keys are ignored. Nothing is allocated by a claimed length, and depth is
+bounded. Writers emit keys in the order of the fields, shortest integers, and nothing for a field that has its default.
 """
 
 from collections.abc import Iterable
@@ -27,7 +26,7 @@ MULTIPART_FRAMES_MAX: Final = 257  # the header and 256 payload frames
 MESSAGES_MAX: Final = 256  # items of one batch
 ITEM_FRAMES_MAX: Final = 16
 BAD_SUM: Final = "bad-sum"
-"""The refusal of a message that was altered on the way: no fault of its sender, who says it again (FLD-030)."""
+"""The refusal of a message that was altered on the way: no fault of its sender, who sends it again (FLD-030)."""
 _SUM: Final = b"\xa3sum\xce"  # the key, and the head of a number of four bytes
 _SUM_BYTES: Final = len(_SUM) + 4
 _FIXMAP_MAX, _MAP16 = 0x8F, 0xDE
@@ -40,7 +39,7 @@ class _Op(msgspec.Struct):
 
 
 class Dialect:
-    """The messages that one kind of link speaks: tagged Structs with `tag_field="op"`."""
+    """The messages of one kind of link: tagged Structs with `tag_field="op"`."""
 
     def __init__(self, *types: type[msgspec.Struct]) -> None:
         self._decode = msgspec.msgpack.Decoder(reduce(or_, types)).decode

@@ -1,11 +1,12 @@
-"""Pickles as the original dCAMP nodes of 2014 say them, read by a decoder of our own (CFG-100 to CFG-102).
+"""Pickles as the original dCAMP nodes of 2014 send them, read by a decoder of our own (CFG-100 to CFG-102).
 
-A pickle is a program for a machine with a stack, and Python's machine calls whatever it names. This one knows a fixed list
-of opcodes that make plain values: None, booleans, numbers, text, bytes, lists, dictionaries, tuples. A name may only be one
-of `KINDS`; what is made of it is a `Made`, which is data and calls nothing. `datetime` alone comes by REDUCE.
+A pickle is a program for a machine with a stack, and Python's machine calls whatever the pickle names. This decoder
+knows a fixed list of opcodes that make plain values: None, booleans, numbers, text, bytes, lists, dictionaries, tuples.
+A name may only be one of `KINDS`; what is made of it is a `Made`, which is data and calls nothing. `datetime` alone
+comes by REDUCE.
 
-What is anything else, is too long, too deep or has too many objects raises PeerError `pickle` or `too-large`. Circles are
-allowed where the original nodes make them: a node knows its parent, and its parent the node.
+Anything else, and what is too long, too deep or has too many objects, raises PeerError `pickle` or `too-large`. Circles
+are allowed where the original nodes make them: a node knows its parent, and its parent the node.
 """
 
 import struct
@@ -36,7 +37,7 @@ STATES: Final = {
     "TopoNode": frozenset({"endpoint", "uuid", "level", "group", "parent", "children", "last_seen"}),
     "UUID": frozenset({"int"}),
 }
-"""What those may be told that are made empty."""
+"""The fields that an object which is made empty may be given."""
 
 
 class Made:
@@ -58,7 +59,7 @@ class _Name:
 
 
 CIRCLES: Final = ("parent", "children")
-"""Fields by which circles may come: nobody follows them."""
+"""Fields that may form circles: they are not followed."""
 MARK: Final = object()
 
 
@@ -79,7 +80,7 @@ def read(data: bytes) -> Any:
 
 
 class _Wrong(Exception):
-    """What stands there is no such pickle."""
+    """The bytes are no such pickle."""
 
 
 class _Machine:
@@ -92,7 +93,7 @@ class _Machine:
         self.made = 0
 
     def run(self) -> Any:
-        """Do opcode after opcode, up to the end of the pickle, behind which nothing stands."""
+        """Carry out the opcodes up to the end of the pickle; nothing may follow it."""
         while (code := self.take(1)) != b".":
             step = STEPS.get(code)
             if step is None:
@@ -159,7 +160,7 @@ class _Machine:
         self.memo[number] = self.stack[-1]
 
     def name(self, module: Any, name: Any) -> None:
-        """A name, if it is one of those that there are."""
+        """A name, if it is an allowed one."""
         if (module, name) not in KINDS:
             raise _Wrong(f"the name {str(module)[:64]}.{str(name)[:64]}")
         self.push(_Name(name, KINDS[module, name]))
@@ -188,7 +189,7 @@ class _Machine:
         self.push(Made("datetime", {"bytes": given[0]}))
 
     def build(self) -> None:
-        """Tell an empty object what it is (BUILD)."""
+        """Give an empty object its fields (BUILD)."""
         state = self.pop()
         made = self.top(Made)
         known = STATES.get(made.kind)
@@ -243,7 +244,7 @@ def _plain(value: Any) -> Any:
 
 
 def _entries(values: list[Any]) -> dict[Any, Any]:
-    """Keys are text or numbers: what else could be one needs a hash of the other side's making."""
+    """Keys are text or numbers: anything else would need a hash that the sender chooses."""
     if len(values) % 2 or not all(type(key) in (str, int, bool, type(None)) for key in values[::2]):
         raise _Wrong("no entries of a dictionary")
     return dict(zip(values[::2], values[1::2], strict=True))
@@ -335,7 +336,7 @@ def _measure(value: Any, data: bytes) -> None:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """What it is made of; not who is above and below a node, by which circles come."""
+    """What it is made of, without parent and children of a node, which form circles."""
     if type(value) is Made:
         return [part for name, part in value.fields.items() if name not in CIRCLES]
     if type(value) is dict:

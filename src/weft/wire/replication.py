@@ -66,7 +66,7 @@ NOT_READY, WRONG_DIALECT, STALE_EPOCH, NO_GROUP, NO_QUORUM, NOT_ROOT = range(7, 
 """Codes of WTF (CFG-007)."""
 TIP: Final = "/.tip"
 CHAINS: Final = parts.CHAINS
-"""Before a path: the last number there (CFG-019), the last write of each chain there (CFG-040)."""
+"""Before a path: the last number there (CFG-019), or the last write of each chain there (CFG-040)."""
 
 
 class ICanHaz(msgspec.Struct, frozen=True, gc=False):
@@ -93,12 +93,12 @@ class KThxBai(msgspec.Struct, frozen=True, gc=False):
     """The end of a snapshot. `number`: highest of any write there, deletions included (CFG-018)."""
 
     subtree: str | None
-    """None: not said; belongs to the oldest open request (CFG-014)."""
+    """None: not given; it belongs to the oldest open request (CFG-014)."""
     number: int
     count: int = 0
-    """How many pairs the answer had; only said together with `digest`."""
+    """How many pairs the answer had; given only together with `digest`."""
     digest: bytes = b""
-    """Of these pairs, 16 bytes; empty: not said."""
+    """Digest of these pairs, 16 bytes; empty: not given."""
 
 
 class Bundle(msgspec.Struct, frozen=True, gc=False):
@@ -114,11 +114,11 @@ class KvPub(msgspec.Struct, frozen=True, gc=False):
     key: str
     number: int
     uuid: bytes
-    """Of the root that wrote it; empty if a foreign parent does not say."""
+    """Of the root that wrote it; empty if a foreign parent does not name it."""
     value: bytes
     """Empty: deleted (CFG-005)."""
     prev: int | None = None
-    """The write before in the same chain (CFG-017); None: a foreign parent does not say."""
+    """The write before it in the same chain (CFG-017); None: a foreign parent does not name it."""
     ttl: float | None = None
     is_more: bool = False
     """More writes that belong together follow (CFG-026)."""
@@ -171,7 +171,7 @@ _REFUSALS: Final = {
 
 
 def encode_update(message: Update) -> list[bytes]:
-    """The frames of an update; those of a received KVPUB are the ones that came (CFG-040)."""
+    """The frames of an update; those of a received KVPUB are its own, unchanged (CFG-040)."""
     if type(message) is Hugz:
         return list(_HUGZ_FRAMES)
     assert type(message) is KvPub
@@ -182,7 +182,7 @@ def encode_update(message: Update) -> list[bytes]:
 
 
 def seal_update(message: Update) -> list[bytes]:
-    """As a node says it: with a sum, but a received one as it came (FLD-030)."""
+    """As a node sends it: with a sum, but a received one unchanged (FLD-030)."""
     frames = encode_update(message)
     return jsontext.sealed(frames, _PROPERTIES_AT) if type(message) is KvPub and not message.raw else frames
 
@@ -218,7 +218,7 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
 
 
 def seal_ask(message: ICanHaz) -> list[bytes]:
-    """As a node says it: with a sum where it asks for a digest (FLD-030)."""
+    """As a node sends it: with a sum if it asks for a digest (FLD-030)."""
     frames = encode_ask(message)
     return [frames[0], *jsontext.sealed(frames[1:], _PROPERTIES_AT)] if message.wants_digest else frames
 
@@ -257,7 +257,7 @@ def encode_answer(answer: Answer) -> list[bytes]:
 
 
 def seal_answer(answer: Answer) -> list[bytes]:
-    """As a node says it: an end that says a digest has a sum, too (FLD-030)."""
+    """As a node sends it: an end with a digest has a sum, too (FLD-030)."""
     frames, message = encode_answer(answer), answer.message
     if type(message) is not KThxBai or not message.digest:
         return frames
@@ -396,7 +396,7 @@ def _end(frames: list[bytes]) -> KThxBai:
 
 
 def _proof(known: dict[str, Any], frame: bytes) -> tuple[int, bytes]:
-    """What an end says of its pairs: count and digest, or neither."""
+    """Count and digest that an end gives for its pairs, or neither."""
     digest, count = known.get("digest"), known.get("count")
     if digest is None:
         return 0, b""

@@ -109,7 +109,7 @@ def encode(batch: SampleBatch) -> bytes:
 
 
 def encode_pieces(batch: SampleBatch) -> list[tuple[SampleBatch, bytes]]:
-    """The same rows, in order, in as few halvings as the limits of a body ask for: usually the batch, with its body."""
+    """The same rows, in order, halved until the pieces are within the limits of a body: usually one, with its body."""
     if len(batch.rows) <= ROWS_MAX:
         body = _ENCODER.encode((1, batch.t0_ms, batch.series, _bare(batch.rows)))
         if len(body) <= BODY_BYTES_MAX:
@@ -128,9 +128,9 @@ def _bare(rows: list[Row]) -> list[tuple[Number, ...]]:
 
 
 def decode(body: bytes, known: dict[bytes, tuple[Series, ...]] | None = None) -> SampleBatch:
-    """The batch of a body. PeerError `too-large` beyond a limit, `malformed` for whatever else is not one (FUZ-001).
+    """The batch in a body. PeerError `too-large` beyond a limit, `malformed` for anything else that is none (FUZ-001).
 
-    `known` keeps arrays of series by their bytes: a sensor says the same ones with each batch, and who reads many
+    `known` keeps arrays of series by their bytes: a sensor sends the same ones with each batch, so a reader of many
     batches decodes them once.
     """
     if len(body) > BODY_BYTES_MAX:

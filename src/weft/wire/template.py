@@ -1,4 +1,4 @@
-"""Presence: two ends of one stream keep watch over each other. The pattern that a new protocol is copied from.
+"""Presence: two ends of one stream watch each other. The pattern that a new protocol is copied from.
 
     message = ping / pong                    one frame, one MessagePack array
     ping    = [1, serial]                    serial = u63, counts the pings of one end

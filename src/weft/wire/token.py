@@ -47,7 +47,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     """Of the invitation; not secret."""
     secret: bytes
     server_key: bytes
-    """The root's CURVE key: who joins speaks to nobody else."""
+    """The root's CURVE key: a machine that joins connects to nobody else."""
     expires_minutes: int
     endpoints: tuple[str, ...]
 

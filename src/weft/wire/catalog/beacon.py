@@ -34,7 +34,7 @@ def mac_of(signed: bytes, key: bytes) -> str:
 
 
 def secret_of(key: str) -> bytes:
-    """The secret that a key names: 64 hexadecimal digits are those of a closed fabric's, anything else is the text itself.
+    """The secret that a key names: 64 hexadecimal digits are that of a closed fabric, anything else is the text itself.
 
     >>> secret_of("lab"), secret_of("5e" * 32)[:2]
     (b'lab', b'^^')
@@ -49,7 +49,7 @@ def sign(beacon: Beacon, key: bytes) -> Beacon:
 
 
 def is_signed(beacon: Beacon, key: bytes) -> bool:
-    """Whether one that was read has the code of this key."""
+    """Whether a beacon that was read has the code of this key."""
     return hmac.compare_digest(mac_of(beacon.signed, key), beacon.mac)
 
 

@@ -1,11 +1,11 @@
-"""What two brokers say to each other over a bridge: bodies of `o=o` (BRI-002).
+"""What two brokers send each other over a bridge: bodies of `o=o` (BRI-002).
 
 message = "" "o=o" time header *payload                     ; time: float64, little endian
 header  = JSON of one of these, told apart by its `type`
 
-The payload of `snapshot` and `change` are offers, a frame each; of `pub`, `call`, `return`, `ask` and `answer` the frames
-that are carried. `index` counts what was said of entries over this connection, so a gap shows with the next change or
-beat; `epoch` is that of the broker's run.
+The payload of `snapshot` and `change` are offers, a frame each; of `pub`, `call`, `return`, `ask` and `answer` the
+frames that are carried. `index` counts the entries that were sent over this connection, so a gap shows with the next
+change or beat; `epoch` is that of the broker's run.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Topic = Annotated[str, Meta(max_length=1024)]
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", tag_field="type"):
-    """Who is there, and how much may be said to it unacknowledged; said again, it asks for a snapshot anew."""
+    """Who the sender is, and how much may be sent to it unacknowledged; sent again, it asks for a new snapshot."""
 
     v: int
     net: Net
@@ -49,7 +49,7 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse", tag_field="type"):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot", tag_field="type"):
-    """All that is exported, in parts; nothing else of this broker is there."""
+    """All entries that are exported, in parts; the broker exports nothing else."""
 
     epoch: Epoch
     index: Count
@@ -58,7 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot", tag_fi
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, tag="change", tag_field="type"):
-    """One entry is another now, or exported no more (`remove`)."""
+    """One entry has changed, or is not exported any more (`remove`)."""
 
     epoch: Epoch
     index: Count
@@ -75,20 +75,20 @@ class Ask(msgspec.Struct, frozen=True, tag="ask", tag_field="type"):
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer", tag_field="type"):
-    """What a lookup is answered; the payload is the body of `o_O`."""
+    """The answer to a lookup; the payload is the body of `o_O`."""
 
     id: Count
 
 
 class Sub(msgspec.Struct, frozen=True, tag="sub", tag_field="type"):
-    """Somebody wants what services of a network publish under topics that begin so."""
+    """Somebody wants what services of a network publish under topics with this beginning."""
 
     net: Net
     topic: Topic
 
 
 class Unsub(msgspec.Struct, frozen=True, tag="unsub", tag_field="type"):
-    """Nobody does any more."""
+    """Nobody wants that any more."""
 
     net: Net
     topic: Topic
@@ -116,28 +116,28 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call", tag_field="typ
 
 
 class Return(msgspec.Struct, frozen=True, tag="return", tag_field="type"):
-    """What a call was answered; the payload is the answer's, `status` its command."""
+    """The answer to a call; the payload is the answer's, `status` its command."""
 
     id: Count
     status: Name
 
 
 class Credit(msgspec.Struct, frozen=True, tag="credit", tag_field="type"):
-    """So much was taken."""
+    """This much was taken."""
 
     messages: Count
     bytes: Count
 
 
 class Beat(msgspec.Struct, frozen=True, tag="beat", tag_field="type"):
-    """It is there, and this was its last index."""
+    """The sender is alive, and this was its last index."""
 
     epoch: Epoch
     index: Count
 
 
 class Bye(msgspec.Struct, frozen=True, tag="bye", tag_field="type"):
-    """It goes, or does not know this connection."""
+    """The sender leaves, or does not know this connection."""
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What is the same entry, wherever it comes from."""
+        """The identity of an entry, whichever way it came."""
         return self.net, self.name, self.instance
 
 

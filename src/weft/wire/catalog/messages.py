@@ -17,7 +17,7 @@ UPDATE: Final = b"UoU"
 APPROVED: Final = b"OwO"
 DENIED: Final = b"(O_O)"
 DENIED_TOO: Final = b"OmO"
-"""What existing nodes write for it (R3)."""
+"""What existing nodes send for it (R3)."""
 HEARTBEAT: Final = b"<3"
 DISCONNECT: Final = b"</3"
 AWK: Final = b"u.u"
@@ -33,10 +33,10 @@ COMMANDS: Final = frozenset(
         *(PING, PONG, BRIDGE, TAP, EXIT, HANDLER),
     }
 )
-"""All that a broker knows; what begins otherwise is no message of this protocol (R20)."""
+"""All commands that a broker knows; any other is no message of this protocol (R20)."""
 
 Envelope = tuple[bytes, ...]
-"""What stood before the delimiter; it goes back before the answer (CAT-005)."""
+"""The frames before the delimiter; they go back before the answer (CAT-005)."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -56,13 +56,13 @@ class Beat(msgspec.Struct, frozen=True, gc=False):
     """`<3`, `</3`, or the broker's `u.u`."""
     name: str
     at: float | None = None
-    """Unix seconds as its sender has it; None: the form without one (`NAME <3`)."""
+    """Unix seconds of the sender's clock; None: the form without a time (`NAME <3`)."""
     id: str | None = None
     seq: int | None = None
     mac: str = ""
     """32 hex digits, or empty."""
     signed: bytes = b""
-    """Of a line that was read: its bytes up to the tab before `mac=`, which the mac is over (BEA-011)."""
+    """Of a line that was read: its bytes up to the tab before `mac=`, which the mac covers (BEA-011)."""
 
 
 class Beats(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +78,7 @@ class Beacon(msgspec.Struct, frozen=True, gc=False):
     port: int
     """Of the ROUTER: always the second token."""
     dbp: int = 0
-    """1: a Weft broker; 0: an existing one, that says its port and nothing else."""
+    """1: a Weft broker; 0: an existing one, which names only its port."""
     id: str = ""
     """The broker's epoch."""
     hb: int = 0
@@ -100,13 +100,13 @@ class Publication(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subscription(msgspec.Struct, frozen=True, gc=False):
-    """What an XPUB hears of its subscribers."""
+    """What an XPUB receives from its subscribers."""
 
     is_on: bool
     topic: bytes
 
 
 class Taken(msgspec.Struct, frozen=True, gc=False):
-    """What a publisher said on its own PUB: topic and body, verbatim (LVC-002)."""
+    """What a publisher sent on its own PUB: topic and body, unchanged (LVC-002)."""
 
     frames: tuple[bytes, ...]

@@ -14,7 +14,7 @@ FRAMES_MAX: Final = 64  # of a message that is kept
 
 
 def decode(frames: Sequence[bytes]) -> Subscription:
-    r"""What an XPUB hears; PeerError `malformed`, since a subscriber can send other things too.
+    r"""What an XPUB receives; PeerError `malformed`, since a subscriber can send other things too.
 
     >>> decode([b"\x01tick"])
     Subscription(is_on=True, topic=b'tick')
@@ -30,18 +30,18 @@ def encode(publication: Publication) -> list[bytes]:
 
 
 def encode_subscription(subscription: Subscription) -> list[bytes]:
-    """What an XPUB hears of it."""
+    """The frames of a subscription, as an XPUB receives it."""
     return [(b"\1" if subscription.is_on else b"\0") + subscription.topic]
 
 
 def decode_publication(frames: Sequence[bytes]) -> Publication:
-    """What a subscriber of the events hears; PeerError `malformed`."""
+    """What a subscriber of the events receives; PeerError `malformed`."""
     _check(frames)
     return Publication(frames[0], tuple(frames[1:]))
 
 
 def decode_taken(frames: Sequence[bytes]) -> Taken:
-    """What a publisher says, verbatim; PeerError `malformed`."""
+    """What a publisher sent, unchanged; PeerError `malformed`."""
     _check(frames)
     return Taken(tuple(frames))
 

@@ -1,10 +1,10 @@
-"""What is said about copied messages: bodies of `O_o` (MON-001 to MON-006).
+"""Messages about copied messages: bodies of `O_o` (MON-001 to MON-006).
 
 message = "" "O_o" time header *frame                       ; frames: of a copy only
 header  = JSON of one of these, told apart by its `type`
 
-`start` and `stop` go from the broker to the service, over the connection by which that is registered. All else goes over
-the broker's monitor port, to which the service connects.
+`start` and `stop` go from the broker to the service, over the connection by which that is registered. All else goes
+over the broker's monitor port, to which the service connects.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from weft.wire.catalog.messages import TAP, Message
 
 NAME_BYTES_MAX: Final = 255
 FRAMES_MAX: Final = commands.FRAMES_MAX + commands.ENVELOPE_FRAMES_MAX + 8
-"""Of a copy: the longest message there is, and what stands before it."""
+"""Of a copy: the longest message there is, and the frames before it."""
 HEADER_BYTES_MAX: Final = 4_096
 
 T = TypeVar("T")
@@ -37,31 +37,31 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """`router`: calls and their answers; `pub`: what is published. Empty: all."""
     dir: Ways = "both"
     sample: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
-    """Every so-manieth is copied."""
+    """One message in so many is copied."""
     max_frame: Annotated[int, Meta(ge=0, le=1 << 20)] = 256
     """Bytes of each frame at most; 0: their lengths only."""
     rate: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-    """Copies in a second at most."""
+    """Copies per second at most."""
     seconds: Annotated[float, Meta(gt=0, le=3_600)] = 60.0
 
 
 class Start(Wanted, frozen=True, kw_only=True, tag="start", tag_field="type"):
-    """Copy messages from now on, and say them to this port of the broker."""
+    """Copy messages from now on, and send the copies to this port of the broker."""
 
     tap: Id
     port: Annotated[int, Meta(ge=1, le=65_535)]
     proof: Name = ""
-    """What its reports say: only who is registered has heard it."""
+    """What its reports must contain: only a service that is registered knows it."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop", tag_field="type"):
-    """Copy nothing more."""
+    """Copy no more messages."""
 
     tap: Id
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True, tag="copy", tag_field="type", omit_defaults=True):
-    """One message that passed; its frames stand behind, each cut."""
+    """One message that passed; its frames follow, each cut."""
 
     tap: Id
     service: Name
@@ -70,23 +70,23 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True, tag="copy", tag_field="typ
     dir: Way
     socket: Name
     peer: Name
-    """Address and routing id of the other end; empty: whoever is subscribed."""
+    """Address and routing id of the other end; empty: all subscribers."""
     ts: float
     """Unix seconds of the service."""
     frames: Annotated[int, Meta(ge=0, le=1 << 16)]
     bytes: Count
     cut: bool
-    """Whether something of the message is missing here."""
+    """Whether some of the message is missing here."""
     word: Name = ""
-    """Of a call and its answer: the endpoint."""
+    """Of a call or its answer: the endpoint."""
     took_us: Count | None = None
-    """Of an answer: since its call came."""
+    """Of an answer: microseconds since its call came."""
     sizes: Annotated[tuple[Count, ...], Meta(max_length=FRAMES_MAX)] = ()
-    """Of the frames, where only these are told."""
+    """Sizes of the frames, if only these are sent."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field="type", omit_defaults=True):
-    """How many messages passed so far: `seen` is the sum of the others. At the beginning, once a second, and at the end."""
+    """How many messages passed so far; `seen` is the sum of the others. Sent first, once a second, and last."""
 
     tap: Id
     service: Name
@@ -94,17 +94,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field=
     seen: Count = 0
     copied: Count = 0
     dropped: Count = 0
-    """There was no room for the copy."""
+    """Copies for which there was no room."""
     sampled: Count = 0
     """Left out on purpose: by `sample`, or beyond `rate`."""
     ended: Name = ""
-    """Why it was the last one; empty: it goes on."""
+    """Why this report is the last one; empty: more will follow."""
     proof: Name = ""
-    """As `start` said it; it is not published."""
+    """As `start` named it; it is not published."""
 
 
 class Beat(msgspec.Struct, frozen=True, tag="beat", tag_field="type"):
-    """The broker has heard a report."""
+    """The broker has received a report."""
 
     tap: Id
 
@@ -118,17 +118,17 @@ encode_header: Final = msgspec.json.Encoder().encode
 
 
 def read_order(message: Message) -> Order:
-    """What a service is told; PeerError."""
+    """An order to a service; PeerError."""
     return _read(message, _orders)
 
 
 def read_said(message: Message) -> Said:
-    """What the monitor port hears; PeerError."""
+    """A message to the monitor port; PeerError."""
     return _read(message, _said)
 
 
 def read_beat(message: Message) -> Beat:
-    """What the monitor port says; PeerError."""
+    """A message of the monitor port; PeerError."""
     return _read(message, _beats)
 
 

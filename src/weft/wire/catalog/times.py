@@ -62,7 +62,7 @@ def write(format: str, wall_s: float) -> bytes:  # noqa: A002  # what it is call
 
 
 def format_of(frame: bytes, wall_s: float) -> str:
-    """In what format who wrote this is answered, and told things unasked (CAT-011)."""
+    """The format of the answers and messages to whoever sent this (CAT-011)."""
     form, _ = _nearest(frame, wall_s)
     if form == UNKNOWN:
         return "f64le" if len(frame) == 8 else "f32le"
@@ -75,7 +75,7 @@ def answer(frame: bytes, wall_s: float) -> bytes:
 
 
 def _nearest(frame: bytes, wall_s: float) -> tuple[str, float | None]:
-    """Of what a frame may mean, the nearest to our wall clock; this runs once for every message."""
+    """The nearest to our wall clock of all times that a frame may mean; this runs once for every message."""
     size = len(frame)
     if size == 4:
         names, readings = _FOUR, _four(frame)

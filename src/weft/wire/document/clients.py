@@ -1,6 +1,7 @@
 """Programs and their node: one request, one answer or many (JAM-040), over the socket in the state directory.
 
-Frames of a request: its id (1..8 bytes, chosen by the client), then a MessagePack map; of an answer: the same id, then a map.
+Frames of a request: its id (1..8 bytes, chosen by the client), then a MessagePack map; of an answer: the same id, then
+a map.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What comes of a request."""
+    """The answer to a request, or one of several."""
 
     id: bytes
     body: Any

@@ -55,7 +55,7 @@ GSIP_BYTES_MAX: Final = 128 * SOURCES_MAX  # twice what such lines have
 CAPS_MAX: Final = 16
 CAPS_CHARACTERS_MAX: Final = 256
 PADDING: Final = b" \t\r\n\v\f\0"
-"""What is taken away from the end of a body, except of an operation and of what people write."""
+"""What is cut off the end of a body, except of an operation and of what people write."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,16}")
 _SECONDS: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -64,9 +64,10 @@ _UUID: Final = re.compile(r"\{?(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{
 
 
 def decode(frames: Sequence[bytes]) -> Said:
-    """Who said what, of the frames that a ROUTER delivers.
+    """The sender and the message, of the frames that a ROUTER delivers.
 
-    PeerError `bad_identity`, `bad_frames`, `bad_sum`, `unknown_type` or `bad_body`: the counter's last word (PEE-006).
+    PeerError `bad_identity`, `bad_frames`, `bad_sum`, `unknown_type` or `bad_body`: the last word of the counter's name
+    (PEE-006).
 
     >>> decode([bytes.fromhex("b0000000000040008000000000000002"), b"TIME"]).message
     Time(seconds=None, has_sum=False)
@@ -97,7 +98,7 @@ def encode(message: Message) -> list[bytes]:
 
 
 def word_of(message: Message) -> str:
-    """The type of a message as the seed writes it: the last word of what is counted of it."""
+    """The type of a message as the seed writes it: the last word of the names of its counters."""
     return _WRITE[type(message)][0].decode()
 
 
@@ -158,7 +159,7 @@ def _endpoint(body: bytes) -> str:
 
 
 def _beat(body: bytes) -> Beat:
-    """Never refused: whatever it says, its sender is alive."""
+    """Never refused: whatever it contains, its sender is alive."""
     sequence, view, check, caps, *_ = [
         *body[:1024].decode("utf-8", "replace").rstrip("\0 \t\r\n").split(),
         "",
@@ -192,7 +193,7 @@ def _gsip(body: bytes) -> Gsip:
 
 
 def _held(words: list[str]) -> Held:
-    """What follows the number is of no concern (PEE-005)."""
+    """Words after the number are ignored (PEE-005)."""
     try:
         source, upto = uuid_of(words[0]), words[1]
     except (ValueError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""What peers of a session say to one another (PEE-004): ten types, each a frame of its name and a frame of text."""
+"""Messages between peers of a session (PEE-004): ten types, each a frame with its name and a frame of text."""
 
 from typing import Final, NamedTuple
 
@@ -21,18 +21,18 @@ class Spoken(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What all messages have in common."""
 
     has_sum: bool = False
-    """Whether a checksum goes with it: only to peers whose BEAT says that they read it (FLD-030)."""
+    """Whether it has a checksum: only for peers whose BEAT says that they read it (FLD-030)."""
 
 
 class Helo(Spoken, frozen=True, gc=False):
-    """My ROUTER is there."""
+    """The endpoint of my ROUTER."""
 
     endpoint: str
     """`a.b.c.d:port` or `[ipv6]:port`, numeric."""
 
 
 class PeerAt(Spoken, frozen=True, gc=False):
-    """Meet this one (`PEER`)."""
+    """Another peer that you may connect to (`PEER`)."""
 
     endpoint: str
 
@@ -50,7 +50,7 @@ class Gbye(Spoken, frozen=True, gc=False):
 
 
 class Chat(Spoken, frozen=True, gc=False):
-    """To people."""
+    """A chat message to people."""
 
     text: str
 
@@ -68,20 +68,20 @@ class Beat(Spoken, frozen=True, gc=False):
 
 
 class Time(Spoken, frozen=True, gc=False):
-    """Session time in seconds; None: please tell."""
+    """Session time in seconds; None: a request for it."""
 
     seconds: float | None = None
 
 
 class Held(NamedTuple):
-    """I hold 1..n of a source, without gap."""
+    """The sender has operations 1..n of a source, without a gap."""
 
     source: bytes
     upto: int
 
 
 class Gsip(Spoken, frozen=True, gc=False):
-    """Gossip: what the sender holds; one entry as emitted, several as accepted (PEE-005)."""
+    """Gossip: what the sender has; it is sent with one entry, and read with several (PEE-005)."""
 
     entries: tuple[Held, ...]
 
@@ -102,14 +102,14 @@ Message = Helo | PeerAt | Bout | Gbye | Chat | Beat | Time | Gsip | Xmsg | Xpak
 
 
 def operations_of(message: Message) -> tuple[bytes, ...]:
-    """The operations that a message has, alone or together; of any other message, none."""
+    """The operations in a message, one or several; of any other message, none."""
     if isinstance(message, Xpak):
         return message.bodies
     return (message.body,) if isinstance(message, Xmsg) else ()
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
-    """What a ROUTER delivers: who said it, by the identity of its DEALER, and what."""
+    """What a ROUTER delivers: the sender, by the identity of its DEALER, and the message."""
 
     sender: bytes
     """16 UUID bytes."""

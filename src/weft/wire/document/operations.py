@@ -94,13 +94,13 @@ def _uuid_of(text: str) -> bytes | None:
 
 @lru_cache(maxsize=4_096)
 def uuid_text(uuid: bytes) -> str:
-    """As it is written: lower case, with hyphens."""
+    """A UUID as it is written: lower case, with hyphens."""
     digits = uuid.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def eid_of(text: str) -> str:
-    """An eid as it is compared: trimmed, and a UUID in its one spelling (DOC-020)."""
+    """An eid as it is compared: trimmed, and a UUID in its standard spelling (DOC-020)."""
     if _PLAIN.fullmatch(text) is not None:
         return text
     eid = text.strip(WHITE)
@@ -144,7 +144,7 @@ def _derived(pair: str, place: str) -> str:
 
 
 class Header(NamedTuple):
-    """What the first start tag says."""
+    """The contents of the first start tag."""
 
     verb: str
     source: bytes
@@ -154,7 +154,7 @@ class Header(NamedTuple):
 
 
 class Step:
-    """What is done in one go: an operation is one, an `action` has several (DOC-034)."""
+    """One thing to do: an operation is one step, an `action` has several (DOC-034)."""
 
     __slots__ = ("attributes", "eid", "index", "is_sound", "path", "payload", "picks", "text", "verb", "writes")
 
@@ -164,18 +164,18 @@ class Step:
         self.path = attributes["path"].strip(WHITE) if "path" in attributes else None
         """The reference, if it is one of these (DOC-020); else the schema looks at the attributes."""
         self.picks: Any = None
-        """Whoever looks notes here what it found."""
+        """Whoever resolves the reference keeps here what it found."""
         self.text = ""
-        """Of `add`: to be appended."""
+        """Of `add`: the text to append."""
         self.payload: list[Node] = []
         self.writes: list[tuple[str, str]] = []
         """Of `set`: names (or TEXT) and values."""
         self.is_sound = True
-        """Whether all the names may be set, as far as names go (DOC-032)."""
+        """Whether all names may be set, as far as names alone tell (DOC-032)."""
 
 
 class Operation:
-    """One entry of the log. Nobody changes one, so folds share them."""
+    """One entry of the log. It is never changed, so folds share it."""
 
     __slots__ = (
         "attributes",
@@ -203,7 +203,7 @@ class Operation:
         self.undoes = _undone_of(attributes["undoes"]) if "undoes" in attributes else None
         """The operation that this one takes back (DOC-055): source and sequence."""
         self.origin = _origin_of(attributes) if "origsource" in attributes else None
-        """Whose operation this is an adopted copy of (DOC-013): source and sequence."""
+        """The operation of which this is an adopted copy (DOC-013): source and sequence."""
         self.size = size
         self.inert = ""
         """Why it does nothing, as far as its bytes tell: `malformed`, `name`, `verb`, `depth`, `size`."""
@@ -211,7 +211,7 @@ class Operation:
 
     @property
     def pair(self) -> tuple[bytes, int]:
-        """Under which it counts: its own source and sequence, or those of the original."""
+        """The source and sequence under which it counts: its own, or those of the original."""
         return self.origin or (self.source, self.sequence)
 
     @property
@@ -221,17 +221,17 @@ class Operation:
 
     @property
     def text(self) -> str:
-        """Of the only step."""
+        """Text of the only step."""
         return self.steps[0].text if len(self.steps) == 1 else ""
 
     @property
     def payload(self) -> list[Node]:
-        """Of the only step."""
+        """Payload of the only step."""
         return self.steps[0].payload if len(self.steps) == 1 else []
 
 
 def header_of(body: bytes) -> Header:
-    """What the first start tag says, whatever stands behind it; PeerError `no-header` (GSP-012)."""
+    """The contents of the first start tag, whatever follows it; PeerError `no-header` (GSP-012)."""
     if len(body) > OPERATION_BYTES_MAX:
         raise PeerError("no-header", f"{len(body)} bytes", body)
     try:
@@ -265,7 +265,7 @@ def _undone_of(text: str) -> tuple[bytes, int] | None:
 
 
 def parse(body: bytes) -> Operation:
-    """The operation that bytes are; PeerError `no-header` as `header_of`, and nothing else is ever raised.
+    """The operation in these bytes; PeerError `no-header` as in `header_of`, and no other error.
 
     Time and memory: O(len(body)).
     """
@@ -288,7 +288,7 @@ def parse(body: bytes) -> Operation:
 
 
 def _fault(verb: str, found: Read) -> str:
-    """Why an operation that is well-formed does nothing."""
+    """Why an operation that is well formed does nothing."""
     if not are_names(found.names):
         return "name"
     if verb not in VERBS and verb != ACTION:
@@ -299,7 +299,7 @@ def _fault(verb: str, found: Read) -> str:
 
 
 def _take_steps(operation: Operation, root: Node) -> None:
-    """What is to be done, in order; unknown children of an `action` have a number and do nothing (DOC-034)."""
+    """Collect the steps, in order; unknown children of an `action` have a number and do nothing (DOC-034)."""
     pair = operation.origin or (operation.source, operation.sequence)
     if operation.verb != ACTION:
         operation.steps.append(_step_of(0, root, pair, ""))
@@ -323,7 +323,7 @@ def _step_of(index: int, node: Node, pair: tuple[bytes, int], place: str) -> Ste
 
 
 def _name_all(payload: list[Node], pair: tuple[bytes, int], place: str) -> None:
-    """Give each element of a payload the eid that it is known by: its own in its one spelling, or the derived one."""
+    """Give each element of a payload its eid: its own in the standard spelling, or the derived one."""
     said = ""
     for i, top in enumerate(payload):
         k = 0
@@ -342,7 +342,7 @@ def _name_all(payload: list[Node], pair: tuple[bytes, int], place: str) -> None:
 
 
 def _writes_of(node: Node) -> list[tuple[str, str]]:
-    """What a `set` sets (DOC-032)."""
+    """The names and values that a `set` sets (DOC-032)."""
     named = [
         (child.attributes["name"].strip(WHITE), child.data.strip(WHITE))
         for child in node.children
@@ -362,7 +362,7 @@ def _writes_of(node: Node) -> list[tuple[str, str]]:
 
 
 class Stamp(NamedTuple):
-    """Who says it, when, under which number; and what else the root tag may say, in the order of GSP-001."""
+    """Author, time and number, and what else the root tag may contain, in the order of GSP-001."""
 
     source: bytes
     timestamp: float  # tidy: as above
@@ -405,7 +405,7 @@ def step_of(verb: str, reference: dict[str, str], payload: Payload) -> Node:
 def adopted(body: bytes, source: bytes, sequence: int) -> bytes:
     """The operation of another source as one of this one (GSP-040): the same root, reference, payload and timestamp.
 
-    It says whose it was; a copy of a copy says that of the first. PeerError `no-header` for what is no operation.
+    It names the original; a copy of a copy names the first. PeerError `no-header` for what is no operation.
     """
     operation = parse(body)
     origin = operation.origin or (operation.source, operation.sequence)
@@ -454,12 +454,12 @@ def _inner(verb: str, stamp: Stamp, payload: Payload) -> str:
 
 
 def _with_eids(nodes: list[Node], stamp: Stamp) -> list[Node]:
-    """Copies in which every element has one."""
+    """Copies in which every element has an eid."""
     copies = [_copy_of(node) for node in nodes]
     _name_all(copies, stamp.origin or (stamp.source, stamp.sequence), "")
     return copies
 
 
 def _copy_of(node: Node) -> Node:
-    """Deep; a payload is at most DEPTH_MAX deep."""
+    """A deep copy; a payload is at most DEPTH_MAX deep."""
     return Node(node.tag, dict(node.attributes), node.text, [_copy_of(child) for child in node.children])

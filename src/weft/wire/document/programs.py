@@ -20,7 +20,7 @@ ARGS_MAX: Final = 64
 REQUEST_BYTES_MAX: Final = 4 << 20  # a file is brought in by many requests
 ANSWER_BYTES_MAX: Final = 64 << 20  # a page of operations has 4 MiB, a document may have more
 BAD_REQUEST: Final = "bad-request"
-"""The code of an answer to what could not be read."""
+"""The code of the answer to a request that could not be read."""
 
 Word = Annotated[str, Meta(max_length=64)]
 
@@ -44,12 +44,12 @@ _UNREADABLE: Final = (*UNREADABLE, TypeError, ValueError)
 
 
 def encode_request(asked: Asked) -> list[bytes]:
-    """What a program says."""
+    """The frames of a request."""
     return [asked.id, _encoder.encode(_Request(asked.verb, asked.session, asked.args))]
 
 
 def decode(frames: Sequence[bytes]) -> Asked:
-    """What a program says; PeerError `bad-request`."""
+    """The request of a program; PeerError `bad-request`."""
     number, body = _two(frames, REQUEST_BYTES_MAX)
     try:
         read = _request.decode(body)
@@ -59,12 +59,12 @@ def decode(frames: Sequence[bytes]) -> Asked:
 
 
 def encode(answer: Answer) -> list[bytes]:
-    """What the node answers."""
+    """The frames of an answer."""
     return [answer.id, _encoder.encode(_Reply(answer.body, answer.code, answer.more))]
 
 
 def decode_answer(frames: Sequence[bytes]) -> Answer:
-    """What the node answers; PeerError `bad-answer`."""
+    """The answer of a node; PeerError `bad-answer`."""
     try:
         number, body = _two(frames, ANSWER_BYTES_MAX)
         read = _reply.decode(body)
@@ -74,7 +74,7 @@ def decode_answer(frames: Sequence[bytes]) -> Answer:
 
 
 def refuse(frames: Sequence[bytes], error: PeerError) -> list[bytes]:
-    """What a program hears of a request that cannot be read; its id as far as it has one."""
+    """The answer to a request that cannot be read; with its id, if that can be read."""
     number = frames[0][:ID_BYTES_MAX] if frames else b""
     mend = "ask with two frames: an id of 1 to 8 bytes, and a MessagePack map with `verb`"
     return encode(Answer(number, {"text": error.why or error.code, "mend": mend}, error.code))

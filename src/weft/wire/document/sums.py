@@ -29,9 +29,9 @@ def with_sum(body: bytes) -> bytes:
 
 
 def is_altered(body: bytes, attributes: Mapping[str, str]) -> bool:
-    """Whether the bytes are not those that their checksum was made of. `attributes`: of the first tag.
+    """Whether the bytes are not those for which their checksum was made. `attributes`: of the first tag.
 
-    One that says no checksum, of an author of another make or of an earlier version, may be altered or not.
+    Bytes without a checksum, of an author of another make or of an earlier version, may be altered or not.
     """
     said = attributes.get(SUM)
     if said is None:
@@ -41,7 +41,7 @@ def is_altered(body: bytes, attributes: Mapping[str, str]) -> bool:
 
 
 def is_proved(body: bytes) -> bool:
-    """Whether a checksum says that the bytes are as their author made them."""
+    """Whether a checksum proves that the bytes are as their author made them."""
     try:
         attributes = header_of(body).attributes
     except PeerError:
@@ -50,7 +50,7 @@ def is_proved(body: bytes) -> bool:
 
 
 def rank(body: bytes) -> tuple[bool, bytes]:
-    """Of two bodies of one number the one of the smaller rank counts, everywhere (GSP-011): what is proved, else the smaller SHA-256."""
+    """Of two bodies of one number the one of the lower rank counts (GSP-011): a proved one, else the lower SHA-256."""
     return not is_proved(body), sha256(body).digest()
 
 

@@ -22,11 +22,11 @@ LOST_SHOWN: Final = 40  # characters that a message repeats
 NAMES_KEPT: Final = 4_096  # names that are known to be good; a session has some dozens
 
 WHITE: Final = " \t\r\n"
-"""White space of XML, and no other: what is trimmed is the same everywhere."""
+"""White space of XML, and no other: so all machines trim alike."""
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 EID: Final = "eid"
 _good: set[str] = set()
-"""Names that were looked at before."""
+"""Names that were checked before."""
 
 
 class Node:
@@ -69,7 +69,7 @@ class Tree(Protocol):
 
 
 class Payload(NamedTuple):
-    """What an operation carries."""
+    """The contents of an operation."""
 
     text: str = ""
     nodes: list[Node] = []
@@ -106,7 +106,7 @@ class Limits(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What came of reading."""
+    """The result of reading."""
 
     root: Node
     names: set[str]
@@ -115,7 +115,7 @@ class Read(NamedTuple):
 
 
 OF_OPERATIONS: Final = Limits(DEPTH_MAX + 1, ELEMENTS_MAX)
-"""A payload stands one below its root, or two below an `action`; how deep it may be itself is judged there."""
+"""A payload lies one level below its root, or two below an `action`; its own depth is checked there."""
 OF_DOCUMENTS: Final = Limits(TREE_DEPTH_MAX, TREE_ELEMENTS_MAX)
 
 

@@ -1,9 +1,9 @@
-"""What real MoaT-KV servers say to coordinate, on the topics `ping` and `del`.
+"""Messages by which real MoaT-KV servers coordinate, on the topics `ping` and `del`.
 
     init = {t, node}            vers = {t, node, version, cycle, gap, nodes, splits, n_hosts, force_in}, ours also `weft`
     ping = {t, node, value, history}                            hist = {t, value, history}
 
-They go out with exactly these keys: a server that finds others may end.
+They are sent with exactly these keys: other keys may end a server that receives them.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ History = Annotated[tuple[Name, ...], msgspec.Meta(max_length=HISTORY_MAX)]
 
 
 class Init(msgspec.Struct, frozen=True, tag="init", tag_field="t"):
-    """A node has started; who hears its own name from another stops."""
+    """A node has started; a node that receives its own name from another one stops."""
 
     node: Name
 
@@ -61,7 +61,7 @@ class Pinged(msgspec.Struct, frozen=True, tag="ping", tag_field="t"):
     value: Value | None
     """Tock and tick, on `del` its oldest and newest tag; None: not ready."""
     history: History
-    """Itself, and whom it heard last."""
+    """Itself, and the nodes that it heard last."""
 
 
 class Hist(msgspec.Struct, frozen=True, tag="hist", tag_field="t"):
@@ -107,7 +107,7 @@ _KEYS: Final[dict[str, tuple[Callable[..., Message], tuple[str, ...]]]] = {
 }
 """What each kind must have."""
 DEFAULTS: Final[dict[str, dict[str, Any]]] = {"ping": {}, "del": {"version": 1, "cycle": 100.0, "gap": 10.0}}
-"""By topic, what a `vers` means that does not say it, where it differs from `Vers`."""
+"""By topic, the values that a `vers` without them means, where they differ from `Vers`."""
 _SETTINGS: Final = ("version", "cycle", "gap", "nodes", "splits", "n_hosts", "force_in", "weft")
 _decode: Final = msgspec.msgpack.Decoder(_Said).decode
 

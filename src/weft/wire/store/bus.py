@@ -1,7 +1,7 @@
-"""Updates, infos and pings as bytes: what store nodes tell everybody.
+"""Updates, infos and pings as bytes: what store nodes send to all.
 
-A payload is one map, or a batch: several of one topic in a row (LNK-003). It is read by a typed decoder first; what that
-does not take is read key by key, which knows unknown keys, and says what is wrong with the known ones.
+A payload is one map, or a batch: several of one topic in a row (LNK-003). A typed decoder reads it first. What that
+does not accept is read key by key: this ignores unknown keys, and names the mistake in a known one.
 """
 
 import math
@@ -235,9 +235,10 @@ def _message(kind: _Kind, said: Any, data: bytes) -> Message:
 
 
 def _is_plain(said: Any, message: Message, payload: bytes) -> bool:
-    """Whether nothing is in doubt: no key stands twice, and the value cannot be wrong.
+    """Whether no further check is needed: no key stands twice, and the value cannot be wrong.
 
-    Six keys and no chain behind them say so, and whatever looks just as this node would say it.
+    That is so if there are six keys and no chain behind them, or if the bytes are those that this node itself would
+    send.
     """
     if type(said) is not _Update or isinstance(said.value, UnsetType) or not _is_sure(message.event.value):  # type: ignore[union-attr]  # an update
         return False

@@ -1,9 +1,9 @@
-"""What a store node and its clients say to one another over TCP, both directions.
+"""Messages between a store node and its clients over TCP, both directions.
 
     server = greeting *(answer / item)        client = [hello] *(request / ack)
 
-Each is one MessagePack map; `seq` says what belongs together, 0 is the connection itself. Values stay the bytes that
-they are. What a field means to which action, and whether its value is allowed, is the business of the store core.
+Each is one MessagePack map; `seq` says what belongs together, 0 is the connection itself. Values are kept as bytes.
+What a field means for which action, and whether its value is allowed, is decided by the store core.
 """
 
 import math
@@ -18,7 +18,7 @@ from weft.wire.store.bus import is_name
 from weft.wire.store.path import pack_path, unpack_path
 
 VERSION: Final = (0, 71, 40)
-"""Of the protocol: the MoaT-KV whose words these are."""
+"""Version of the protocol: that of the MoaT-KV whose messages these are."""
 QLEN: Final = 10
 """Items of one stream that may be unacknowledged, and the most a client may ask for (CLN-001)."""
 ACK_EACH: Final = 4
@@ -30,7 +30,7 @@ CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "until", "conv", "
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
-"""A value that is not there; null is one that is (R1)."""
+"""A value that is absent; null is a value (R1)."""
 Ranges = list[Any]
 Maybe = UnsetType | None
 Flag = bool | int
@@ -46,7 +46,7 @@ class Links(msgspec.Struct, frozen=True, gc=False):  # tidy: bounded by its mess
 
 
 class Greeting(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):  # tidy: bounded by its message
-    """The server's first words."""
+    """The server's first message."""
 
     seq: int = -1
     version: list[int] = []
@@ -57,7 +57,7 @@ class Greeting(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):  
     auth: list[str | None] | UnsetType = UNSET
     """The ways to log in, the current one first; absent: none is needed."""
     weft: dict[str, Any] | UnsetType = UNSET
-    """Absent: the server is no Weft node."""
+    """Absent: the server is not a Weft node."""
 
 
 class ClientHello(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -82,7 +82,7 @@ class Op(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False
 
 
 class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
-    """What a client wants; also the acknowledgement of items (`state` is `ack`), also a hello (`seq` is 0)."""
+    """A request; also the acknowledgement of items (`state` is `ack`), also a hello (`seq` is 0)."""
 
     seq: int = -1
     action: str = ""
@@ -130,11 +130,11 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     qlen: int | UnsetType = UNSET
     """Of a hello."""
     conv: str | UnsetType = UNSET
-    """Of a hello: the group whose codecs turn what this client reads and writes."""
+    """Of a hello: the group whose codecs convert what this client reads and writes."""
 
 
 class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
-    """What the server says to a request: the answer itself, or a piece of a stream (`state`, or an item with `path`)."""
+    """An answer to a request: the answer itself, or a piece of a stream (`state`, or an item with `path`)."""
 
     seq: int = -1
     tock: int = -1
@@ -164,7 +164,7 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     """Of a batch, one for each of its writes: `changed`, `tock`, `chain` if links are wanted."""
     access: bool | UnsetType = UNSET
     nodes: dict[str, int | None] | UnsetType = UNSET
-    """None: a real server knows nothing of that node but its name."""
+    """None: a real server knows only the name of that node."""
     known: dict[str, Ranges] | UnsetType = UNSET
     superseded: dict[str, Ranges] | UnsetType = UNSET
     deleted: dict[str, Ranges] | UnsetType = UNSET
@@ -175,7 +175,7 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     durable: int = 0
     """Of a write that is `unconfirmed`: how many members have it, this one included."""
     of: int = 0
-    """And how many there are."""
+    """And how many members there are."""
     error: str = ""
     etype: str = ""
     """One of CLN-003, where the server is a Weft node."""
@@ -231,7 +231,7 @@ def _packed(path: Any) -> Any:
 
 
 def decode_request(raw: bytes) -> Request:
-    """What a client says; BadRequest if at least its number can be read, else PeerError `malformed`."""
+    """A request of a client; BadRequest if at least its number can be read, else PeerError `malformed`."""
     try:
         request = _with_path(_request.decode(raw))
         for op in request.ops if request.ops is not UNSET else ():
@@ -244,7 +244,7 @@ def decode_request(raw: bytes) -> Request:
 
 
 def decode_answer(raw: bytes) -> Greeting | Answer:
-    """What a server says; PeerError if it cannot be read."""
+    """An answer of a server; PeerError if it cannot be read."""
     try:
         read = _answer.decode(raw)
         return _greeting.decode(raw) if read.seq == 0 and not read.error else _with_path(read)
@@ -264,7 +264,7 @@ def links_of(chain: Chain, count: int = -1) -> Links:
 
 
 def chain_of(links: Links) -> Chain:
-    """The chain that a server told; PeerError `bad-chain`."""
+    """The chain that a server sent; PeerError `bad-chain`."""
     told: list[tuple[str, int]] = []
     here: Links | UnsetType | None = links
     while isinstance(here, Links):
@@ -276,7 +276,7 @@ def chain_of(links: Links) -> Chain:
 
 
 def until_of(said: Answer) -> float | None:
-    """When an entry ends by itself, as a server said it; PeerError for what is no instant."""
+    """When an entry ends by itself, as a server sent it; PeerError for what is no instant."""
     if said.until is UNSET:
         return None
     if not math.isfinite(said.until):
@@ -285,7 +285,7 @@ def until_of(said: Answer) -> float | None:
 
 
 class PathShortener:
-    """Leaves out of each path what it has in common with the one before (CLN-005); one for each stream."""
+    """Leaves out of each path what it shares with the one before (CLN-005); one for each stream."""
 
     __slots__ = ("_last",)
 
@@ -304,7 +304,7 @@ class PathShortener:
 
 
 class PathExpander:
-    """Gives back whole paths of a stream; one for each."""
+    """Restores the whole paths of a stream; one for each."""
 
     __slots__ = ("_last",)
 
@@ -312,7 +312,7 @@ class PathExpander:
         self._last: Path = ()
 
     def full(self, depth: int, path: Path) -> Path:
-        """The path of an item; PeerError if it leans on more than there was."""
+        """The path of an item; PeerError if it refers to more elements than there were."""
         if not 0 <= depth <= len(self._last):
             raise PeerError("bad-path", f"depth {depth} behind {len(self._last)} elements")
         self._last = (*self._last[:depth], *path)

@@ -47,7 +47,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beat(msgspec.Struct, frozen=True, gc=False):
-    """Still there; and, answered, still heard."""
+    """The sender is there; sent as an answer: it has heard the other end."""
 
 
 class Bye(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""What store nodes tell one another: updates, infos, pings, typed. `bus` has their bytes.
+"""Messages between store nodes, typed: updates, infos, pings. `bus` has their bytes.
 
 `node`, `tick` and `tock` of an info or ping are the sender's.
 """
@@ -13,16 +13,16 @@ Ticks = dict[str, RangeSet]
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
-    """A change: as its author says it, or repeated for one who missed it."""
+    """A change, sent by its author, or repeated for a node that missed it."""
 
     event: Event
     sender: Link | None = None
-    """Who repeats it, and its tick; None: the author itself says it."""
+    """Who repeats it, and its tick; None: the author itself sends it."""
     wants_ack: bool = False
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node has, lacks, or wants known; None: nothing said of that."""
+    """What a node has, lacks, or wants known; None: nothing about that."""
 
     node: str
     tick: int
@@ -31,7 +31,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """The highest tick of each node that the sender has heard of."""
     missing: Ticks | None = None
     known: Ticks | None = None
-    """Ticks of changes that later ones of their entries have replaced; read also as `superseded`."""
+    """Ticks of changes that later changes of their entries have replaced; read also as `superseded`."""
     deleted: Ticks | None = None
     have: Ticks | None = None
     node_drop: tuple[str, ...] | None = None
@@ -60,9 +60,9 @@ Message = Update | Info | Ping
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
-    """Bytes for a topic (`update info ping del wping`), made once for everybody who gets them."""
+    """Bytes for a topic (`update info ping del wping`), made once for all receivers."""
 
     topic: str
     payload: bytes
     has_sum: bool = False
-    """Whether a checksum goes with it: only over the mesh, and only to those who say that they read it (FLD-030)."""
+    """Whether it has a checksum: only over the mesh, and only for peers that read it (FLD-030)."""

@@ -22,7 +22,7 @@ from weft.wire.store.path import big, number_of, pack_path, unpack_path
 BIG, PATH = 2, 3
 """Codes of the extensions that mean something (COD-002)."""
 LEFT_OUT: Final = b""
-"""In place of a value that is too large to be kept: no value has these bytes; readers are told `too-large` (STO-005)."""
+"""In place of a value that is too large to be kept: no value has these bytes; readers get `too-large` (STO-005)."""
 DEPTH_MAX: Final = 500  # of what members say: as deep as real servers can write
 """Arrays and maps inside one another."""
 SLOW_ITEMS_MAX: Final = 100_000  # of a value that the library cannot read: a tenth of a second
@@ -110,7 +110,7 @@ _LONGEST_SCALAR: Final = 2 + 255
 
 
 def is_plain_text(raw: bytes) -> bool:
-    """Whether bytes that are one value are text of ASCII, in which nothing can be wrong."""
+    """Whether bytes that are one value are plain ASCII text, so they need no further check."""
     head = raw[0]
     if head == SHORT_TEXT:
         return raw[2:].isascii()
@@ -168,7 +168,7 @@ def _count(raw: bytes, items_max: int, depth_max: int) -> None:
 
 
 def canonical(raw: bytes) -> bytes:
-    """The one encoding that all encodings of an equal value share: shortest forms, map keys by their bytes (STO-005)."""
+    """The one encoding of all equal values: shortest forms, map keys ordered by their bytes (STO-005)."""
     _walk(raw)
     return pack(_unpack(raw, object_pairs_hook=_sorted_map))
 

@@ -88,7 +88,7 @@ Key = tuple[str, int]
 
 
 class Pieces:
-    """Puts pieces together again; what cannot be kept or is never finished is given up, the oldest first."""
+    """Joins pieces; payloads that do not fit, or are never finished, are given up, the oldest first."""
 
     def __init__(self) -> None:
         self._open: dict[Key, _Open] = {}
@@ -119,7 +119,7 @@ class Pieces:
             self._give_up(key)
 
     def _limit(self, key: Key) -> None:
-        """Not too many payloads, not too many bytes: of one sender, and of all who call themselves senders."""
+        """Limit the number of payloads and their bytes: of one sender, and of all senders together."""
         if self._open[key].size > PAYLOAD_BYTES_MAX:
             self._give_up(key)
             raise PeerError("too-large", f"more than {PAYLOAD_BYTES_MAX} bytes in pieces")
