@@ -87,7 +87,7 @@ _FORMS: list[tuple[str, str, str, Callable[..., Any]]] = [
     (r"(\w+) starts (\w+)(?: under (\w+))?", "info", "start", lambda _, level, up: [level, up or "", DEAD_NS]),
     (r"(\w+) takes (.+)", "durable", "taken", _own),
     (r"(\w+) holds (.+)", "durable", "held", lambda _, text: claim(text)),
-    (r"(\w+) loses (.+)", "durable", "lost", lambda _, text: [*claim(text), "spool-full"]),
+    (r"(\w+) loses (?!by damage)(.+)", "durable", "lost", lambda _, text: [*claim(text), "spool-full"]),
     (r"(\w+) forgets (.+)", "info", "forgot", lambda _, text: claim(text)),
     (
         r"(\w+) links (\d+) of ([\w/]+)",
@@ -97,7 +97,13 @@ _FORMS: list[tuple[str, str, str, Callable[..., Any]]] = [
     ),
     (r"(\w+) drains (\d+):(.*)", "durable", "segment", _segment),
     (r"(\w+) (knows|misses) its lake", "event", "lake-unknown", lambda _, how: [how == "misses"]),
-    (r"(\w+) disk (lost|old)(?:: ([^-]+.*))?", "info", "disk", lambda _, how, text: [how, _claims(text), []]),
+    (
+        r"(\w+) loses by damage (.*?)(?:; lists (.*))?",
+        "info",
+        "harmed",
+        lambda _, gone, listed: ["with a flipped bit", False, _claims(gone), [], _claims(listed)],
+    ),
+    (r"(\w+) disk (lost|old|harmed)(?:: ([^-]+.*))?", "info", "disk", lambda _, how, text: [how, _claims(text), []]),
     (r"(\w+) restores(?: (.*))?", "info", "restored", lambda _, text: [_claims(text), []]),
     (r"(\w+) crashes", "info", "crash", lambda _: ["kept"]),
     (r"(\w+) sends (\w+) (\d+): (.*)", "sent", "hop", _hop),

@@ -31,6 +31,21 @@ GOOD = {
     "an era link that is right": (
         "a takes 1-3 | r holds a 1-3 | a takes /2 1 | a links 3 of a/1 | r holds a/2 1 | r drains 1: a 1-3, a/2 1 | quiet"
     ),
+    "a collector's journal is damaged, the sensor still has it": (
+        "a takes 1-3 | c holds a 1-3 | c loses by damage a 2 | c disk harmed: a 1, a 3 | c holds a 2 | r holds a 1-3 |"
+        "r drains 1: a 1-3 | quiet"
+    ),
+    "a root's journal is damaged, and it announces what is listed of the loss": (
+        f"{TREE} a takes 1-3 | r holds a 1-3 | r loses by damage a 2; lists a 2 | r disk harmed: a 1, a 3 | a forgets a 1-3 |"
+        "r loses a 2 | r drains 1: a 1, -a 2, a 3 | quiet"
+    ),
+    "a root's journal is damaged, and nothing lists the loss": (
+        f"{TREE} a takes 1-3 | r holds a 1-3 | r loses by damage a 2 | r disk harmed: a 1, a 3 | a forgets a 1-3 |"
+        "r drains 1: a 1, a 3 | quiet"
+    ),
+    "a root's journal is damaged, and its lake has it": (
+        f"{TREE} a takes 1-3 | r holds a 1-3 | r drains 1: a 1-3 | r loses by damage a 2; lists a 2 | r disk harmed: a 1 | quiet"
+    ),
     "an announcement goes with the disk that held it": (
         "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c loses a 1-2 | c forgets a 1-2 | c disk lost | quiet"
     ),
@@ -45,6 +60,16 @@ BAD = {
     "the collector forgets what only it has": "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c forgets a 1-2",
     "the collector's disk is lost with what only it had": "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c disk lost",
     "the collector's disk goes back too far": ("a takes 1-4 | c holds a 1-4 | a forgets a 1-4 | c disk old: a 1-2"),
+    "a collector's journal loses by damage what only it had": (
+        "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c loses by damage a 2 | c disk harmed: a 1"
+    ),
+    "a collector says nothing of what its damaged journal lists": (
+        f"{TREE} a takes 1-2 | c holds a 1-2 | c loses by damage a 2; lists a 2 | c disk harmed: a 1 | r holds a 1 |"
+        "r drains 1: a 1 | quiet"
+    ),
+    "a root says nothing of what its damaged journal lists": (
+        f"{TREE} a takes 1-2 | r holds a 1-2 | r loses by damage a 2; lists a 2 | r disk harmed: a 1 | r drains 1: a 1 | quiet"
+    ),
     "the root forgets what is not drained": "a takes 1-3 | r holds a 1-3 | a forgets a 1-3 | r forgets a 1-3",
     "dropped in silence": "a takes 1-4 | a forgets a 1-2",
     "dropped more than announced": "a takes 1-4 | a loses a 1-2 | a forgets a 1-3",

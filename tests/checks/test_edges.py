@@ -29,6 +29,28 @@ from weft.checks.store import NoResurrection, StoreCausal, StoreDurable, StoreTi
 
 RIGHT: list[tuple[type[Checker], str, str]] = [
     (Wall, "an old disk has it", "a takes 1 | a disk old: a 1 | a sends c 1: a 1"),
+    (Wall, "damage has left a second one", "a takes 1 | a takes 1 | a loses by damage a 1 | a disk harmed: a 1 | a sends c 1: a 1"),
+    (
+        Wall,
+        "a root has called it safe before the damage",
+        "r starts root | a takes 1 | a sends c 1: a 1 | c holds a 1 | r holds a 1 | r loses by damage a 1 | r disk harmed | c tells a 1 safe 1",
+    ),
+    (
+        Wall,
+        "the lake of a damaged root has it",
+        "r starts root | a takes 1 | r holds a 1 | r drains 1: a 1 | r loses by damage a 1 | r disk harmed | a sends r 1: a 1 | r tells a 1 safe 1",
+    ),
+    (
+        Durable,
+        "the lake of a damaged root has it",
+        "r starts root | a takes 1 | r holds a 1 | r drains 1: a 1 | r loses by damage a 1 | r disk harmed |"
+        "a sends r 1: a 1 | r tells a 1 safe 1 | r restores",
+    ),
+    (
+        Order,
+        "a damaged journal had it",
+        "r starts root | a takes 1-3 | c holds a 1-3 | c loses by damage a 2 | c disk harmed: a 1, a 3 | r holds a 1 | r holds a 3 | r holds a 2",
+    ),
     (Durable, "at a root already", "r holds a 1 | a takes 1 | a sends c 1: a 1 | c tells a 1 safe 0 | c restores"),
     (Durable, "a link is no record", "a takes 1 | a sends c 1: link, a 1 | c holds a 1 | c tells a 2 safe 0 | c restores a 1"),
     (
@@ -58,6 +80,19 @@ RIGHT: list[tuple[type[Checker], str, str]] = [
 ]  # fmt: skip
 WRONG: list[tuple[type[Checker], str, str, str]] = [
     (Wall, "a loss that went with the disk", "a loses a 1 | a disk lost | a sends c 1: -a 1", "a sent 1 of a/1"),
+    (Wall, "what damage has taken", "a takes 1 | a loses by damage a 1 | a disk harmed | a sends c 1: a 1", "a sent 1 of a/1"),
+    (
+        Wall,
+        "a damaged root answers for what it has no more",
+        "r starts root | a takes 1 | r holds a 1 | r loses by damage a 1 | r disk harmed | a sends r 1: a 1 | r tells a 1 safe 0",
+        "r answers for 1 of a/1",
+    ),
+    (
+        Wall,
+        "a damaged collector answers for what it has no more",
+        "a takes 1 | c holds a 1 | c loses by damage a 1 | c disk harmed | a sends c 1: a 1 | c tells a 1 safe 0",
+        "c answers for 1 of a/1",
+    ),
     (Wall, "called safe of who said nothing", "c tells a 0 safe 1", "c acknowledges 0 messages of a"),
     (Wall, "what is needed still", "a takes 1-2 | a sends c 1: a 1, a 2 | a knocks at c from 2 | c tells a 2 safe 0", "c answers for 2 of a/1"),
     (Durable, "what the old disk had", "a takes 1 | a disk old: a 1 | a restores", "a answered for 1 of a/1"),

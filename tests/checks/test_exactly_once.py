@@ -21,6 +21,9 @@ GOOD = {
     "two roots": "s starts root | a takes 1 | r holds a 1 | s holds a 1",
     "segments in line": "a takes 1-3 | r drains 1: a 1 | r drains 2: a 2 | r drains 3: a 3",
     "a root begins anew on a new disk": "a takes 1-3 | r holds a 1-3 | r disk lost | r holds a 1-3",
+    "a root takes again what its damaged journal has lost": (
+        "a takes 1-3 | r holds a 1-3 | r loses by damage a 2 | r disk harmed: a 1, a 3 | r holds a 2 | r drains 1: a 1-3"
+    ),
     "home again at a root that does not know its lake": "a takes 1 | r drains 1: a 1 | r misses its lake | r holds a 1 | r drains 2: a 1",
 }
 
@@ -35,6 +38,13 @@ BAD = {
     "delivered around what was there": "a takes 1-9 | r holds a 4-5 | r holds a 1-9",
     "the last of many": "a takes 1-9 | r holds a 1-3 | r holds a 7-9 | r holds a 3-7",
     "the root's own, twice": "r takes 1-3 | r holds r 2",
+    "a root takes again what its damaged journal still has": (
+        "a takes 1-3 | r holds a 1-3 | r loses by damage a 2 | r disk harmed: a 1, a 3 | r holds a 3"
+    ),
+    "a root drains again what its damaged journal has lost": (
+        "a takes 1-2 | r holds a 1-2 | r drains 1: a 1-2 | r loses by damage a 2 | r disk harmed: a 1 | r holds a 2 |"
+        "r drains 2: a 2"
+    ),
     "drained twice": "a takes 1-3 | r drains 1: a 1-3 | r drains 2: a 3",
     "drained twice in one segment": "a takes 1-3 | r drains 1: a 1-3, a 2",
     "home again, and the lake is known": "a takes 1 | r drains 1: a 1 | r misses its lake | r knows its lake | r holds a 1 | r drains 2: a 1",

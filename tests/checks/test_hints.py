@@ -14,6 +14,9 @@ JOINED: list[Line] = [
     ("s", "event", "parent-joined", ["r"]),
 ]
 PAIRS = ["f", "/", 7, 2, "aa"]
+HARMED: Line = ("s", "info", "harmed", ["with a flipped bit", False, [], [], []])
+GAPPED: Line = ("s", "info", "harmed", ["without a segment", True, [], [], []])
+REFUSED: Line = ("s", "event", "verdict", ["refused"])
 
 RIGHT: dict[str, tuple[type[Checker], list[Line]]] = {
     "a child whose link is down goes elsewhere": (Unmoved, [*JOINED, ("s", "info", "link", ["s", "r", False]), ("s", "event", "parent-lost", ["moved"])]),
@@ -21,8 +24,10 @@ RIGHT: dict[str, tuple[type[Checker], list[Line]]] = {
     "a child whose parent is silent": (Unmoved, [*JOINED, ("s", "event", "parent-lost", ["silent"])]),
     "a node that becomes a root": (Unmoved, [("c", "event", "ended", ["RoleChanged"])]),
     "epochs of a fleet": (Unmoved, [("c", "durable", "promise", [1]), ("c", "event", "root-taken", ["f", 1, False]), ("d", "durable", "promise", [100_001])]),
-    "a harmed journal that is called so": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["damaged"]), ("s", "event", "verdict", ["clean"])]),
-    "a harmed disk that is replaced": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "info", "disk", ["lost", [], []]), ("s", "event", "verdict", ["clean"])]),
+    "a harmed journal that is called so": (HarmReported, [HARMED, ("s", "event", "verdict", ["damaged"]), ("s", "event", "verdict", ["clean"])]),
+    "a harmed disk that is replaced": (HarmReported, [HARMED, ("s", "info", "disk", ["lost", [], []]), ("s", "event", "verdict", ["clean"])]),
+    "a journal that is not whole is refused until it is repaired": (HarmReported, [GAPPED, REFUSED, REFUSED, ("s", "info", "repaired", None), ("s", "event", "verdict", ["damaged"])]),
+    "a journal that is not whole is replaced": (HarmReported, [GAPPED, REFUSED, ("s", "info", "disk", ["lost", [], []]), ("s", "event", "verdict", ["clean"])]),
     "a clean start": (HarmReported, [("s", "event", "verdict", ["clean"])]),
     "the same pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", PAIRS)]),
     "other pairs of another topic": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/x", 7, 1, "bb"])]),
@@ -34,9 +39,12 @@ WRONG: dict[str, tuple[type[Checker], list[Line]]] = {
     "a node ends for its name": (Unmoved, [("s", "event", "ended", ["NameTaken"])]),
     "a promise in a far epoch": (Unmoved, [("c", "durable", "promise", [100_001])]),
     "a promise far above the last root": (Unmoved, [("c", "event", "root-taken", ["f", 5, False]), ("c", "durable", "promise", [4_000_000])]),
-    "damage that is called clean": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["clean"])]),
+    "damage that is called clean": (HarmReported, [HARMED, ("s", "event", "verdict", ["clean"])]),
+    "a start on a journal that is not whole": (HarmReported, [GAPPED, ("s", "event", "verdict", ["damaged"])]),
+    "a journal that is whole is refused": (HarmReported, [HARMED, REFUSED]),
+    "a loss that is called clean after the repair": (HarmReported, [GAPPED, REFUSED, ("s", "info", "repaired", None), ("s", "event", "verdict", ["clean"])]),
     "damage that nobody has done": (HarmReported, [("s", "event", "verdict", ["damaged"])]),
-    "damage at another node": (HarmReported, [("s", "info", "harmed", ["x"]), ("t", "event", "verdict", ["damaged"])]),
+    "damage at another node": (HarmReported, [HARMED, ("t", "event", "verdict", ["damaged"])]),
     "fewer pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/", 7, 1, "aa"])]),
     "other pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/", 7, 2, "bb"])]),
 }  # fmt: skip

@@ -110,7 +110,8 @@ def test_the_carrier_announces_the_numbers_that_are_lost_once_and_no_mail() -> N
     def announced(core: Carrier) -> list[object]:
         spans = (Span(1, ME, 1, 4, 9), Span(17, ME, 1, 1, 1))
         core.command(AnnounceDamage(2, 8, spans), Now(SECOND, SECOND))
-        return [one for effect in core.effects() if isinstance(effect, Persist) for one in effect.records]
+        made = [one for effect in core.effects() if isinstance(effect, Persist) for one in effect.records]
+        return [one for one in made if isinstance(one, LostRecord)]
 
     lost = LostRecord(1, ME, 1, 4, 9, "damage")
     first = carrier()
@@ -173,6 +174,26 @@ def test_a_replica_takes_all_anew_and_a_history_begins_behind_the_loss() -> None
     sensor.start()
     world.settle()
     assert root.pairs == sensor.pairs
+
+
+@pytest.mark.proves("JRN-023", part="no rollback to a number behind which writes are lost")
+def test_a_history_that_damage_has_cut_begins_with_the_next_write_after_a_snapshot_too() -> None:
+    world = Configured()
+    root = world.root()
+    world.settle()
+    for value in "1234":
+        world.write(("/CONFIG/web/a", value))
+    root.crash()
+    *kept, (last, _) = root.disk
+    root.disk = [*kept[:-1], (kept[-1][0], GAP)]
+    root.start()
+    root.disk = [(last, record) for record in root.core.condense()]
+    root.core.root.history.add((9, "", 0, "/CONFIG/web/a", b"4", b"5"))
+    assert 8 == root.core.root.history.reaches
+    root.crash()
+    root.start()
+    root.core.root.history.add((9, "", 0, "/CONFIG/web/a", b"4", b"5"))
+    assert 8 == root.core.root.history.reaches
 
 
 @pytest.mark.proves("JRN-023", "JRN-022")

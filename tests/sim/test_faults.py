@@ -180,6 +180,20 @@ def test_a_journal_is_harmed_between_two_runs_and_its_node_says_so() -> None:
 
 
 @pytest.mark.prove("nights of the simulator")
+@pytest.mark.proves("FLT-020", part="journals of collectors and roots; a person repairs them, or replaces the machine")
+def test_journals_of_collectors_and_roots_are_harmed_and_what_is_not_whole_is_refused_until_a_person_comes() -> None:
+    assert met("damages-anywhere", 0, 2, 5, 15, 19) >= {
+        "a root's journal harmed",
+        "a collector's journal harmed",
+        "a root that does not start on its journal",
+        "a collector that does not start on its journal",
+        "a damaged journal repaired",
+        "a damaged journal replaced",
+        "did harm",
+    }
+
+
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-020")
 def test_the_verdict_on_a_flipped_bit_is_that_of_the_judge_of_real_segments() -> None:
     told = Run(draw_plan("3", "damages"), keep=True).go()

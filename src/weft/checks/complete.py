@@ -30,6 +30,8 @@ class Complete(Checker):
         ("durable", "link"): "note_link",
         ("durable", "segment"): "note_segment",
         ("info", "forgot"): "note_forgot",
+        ("info", "start"): "note_start",
+        ("info", "harmed"): "note_harmed",
         ("info", "disk"): "note_disk",
         ("info", "gone"): "note_gone",
         ("info", "quiet"): "note_quiet",
@@ -51,6 +53,9 @@ class Complete(Checker):
         """Per stream and origin: its last number, as the next start of the node has reported."""
         self.rewound: set[str] = set()
         """Nodes whose disk was lost or went back: they cannot know how their eras before ended."""
+        self.roots: set[str] = set()
+        self.listed: Shelf = {}
+        """Numbers that a damaged journal has lost and still lists."""
         self.gone: dict[str, None] = {}
         """Nodes that will never run again."""
         self.quiet: Fact | None = None
@@ -107,6 +112,23 @@ class Complete(Checker):
                 f"{fact.node} gave up {shown(missing)} of {origin}, which no other node has and nobody named", fact
             )
 
+    def note_start(self, fact: Fact) -> None:
+        if fact.value[0] == "root":
+            self.roots.add(fact.node)
+
+    def note_harmed(self, fact: Fact) -> None:
+        """What a damaged journal lists of its losses must come from elsewhere, or be announced as lost.
+
+        A root has called safe what only it had: of that, whatever is not listed is unknown.
+        """
+        _, _, gone, _, listed = fact.value
+        for stream, origin, first, last in listed:
+            numbers_of(self.listed, stream, origin).add(first, last)
+        for stream, origin, first, last in gone if fact.node in self.roots else ():
+            key = stream, origin
+            covers = [shelf[key] for shelf in (self.listed, self.lake, self.named) if key in shelf]
+            self._doubt(key, without([(first, last)], covers))
+
     def note_disk(self, fact: Fact) -> None:
         """Everything this node had is lost, except what the fact lists."""
         _, claims, losses = fact.value
@@ -132,7 +154,7 @@ class Complete(Checker):
         """The part of `pieces` that was taken, and is now neither delivered, nor announced lost, nor spooled."""
         taken = self.taken.get(key, RangeSet())
         was_taken = [part for first, last in pieces for part in taken.overlap(first, last)]
-        copies = [self.lake, self.named, self.unknown, *self.held.values(), *self.losses.values()]
+        copies = [self.lake, self.named, self.unknown, self.listed, *self.held.values(), *self.losses.values()]
         return without(was_taken, [shelf[key] for shelf in copies if key in shelf])
 
     def note_gone(self, fact: Fact) -> None:

@@ -14,12 +14,14 @@ class Durable(Checker):
     rule = "durable"
     HEARS: ClassVar = {
         ("info", "start"): "note_start",
+        ("info", "harmed"): "note_harmed",
         ("info", "disk"): "note_disk",
         ("info", "forgot"): "note_forgot",
         ("info", "restored"): "note_restored",
         ("durable", "taken"): "note_record",
         ("durable", "held"): "note_record",
         ("durable", "lost"): "note_loss",
+        ("durable", "segment"): "note_segment",
         ("sent", "hello"): "note_hello",
         ("sent", "hop"): "note_hop",
         ("sent", "hack"): "note_hack",
@@ -31,13 +33,25 @@ class Durable(Checker):
         self.sent: dict[tuple[str, int], Sent] = {}
         self.answered: dict[tuple[str, str, int], int] = {}
         self.given_up: dict[str, Shelf] = {}
+        self.drained: dict[str, Shelf] = {}
+        """Per root: what is in its lake."""
         self.announced: Shelf = {}
         """Losses that some node has durably announced: they may answer for a record as well."""
+        self.harmed: set[str] = set()
         self.roots: set[str] = set()
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":
             self.roots.add(fact.node)
+
+    def note_segment(self, fact: Fact) -> None:
+        stream, _, claims, _, _ = fact.value
+        for origin, first, last in claims:
+            numbers_of(self.drained.setdefault(fact.node, {}), stream, origin).add(first, last)
+
+    def note_harmed(self, fact: Fact) -> None:
+        """A damaged journal need not have what the lake has, when it is offered again."""
+        self.harmed.add(fact.node)
 
     def note_disk(self, fact: Fact) -> None:
         self.owed.pop(fact.node, None)
@@ -88,8 +102,9 @@ class Durable(Checker):
         for claim in fact.value[0]:
             numbers_of(found, claim[0], claim[1]).add(claim[2], claim[3])
         given_up = self.given_up.get(fact.node, {})
+        drained = self.drained.get(fact.node, {}) if fact.node in self.harmed else {}
         for key, owed in self.owed.get(fact.node, {}).items():
-            there: list[Any] = [shelf[key] for shelf in (found, given_up, self.announced) if key in shelf]
+            there: list[Any] = [shelf[key] for shelf in (found, given_up, drained, self.announced) if key in shelf]
             missing = without(list(owed), there)
             if missing:
                 self.broken(f"{fact.node} answered for {shown(missing)} of {key[1]} and did not find them again", fact)

@@ -5,6 +5,7 @@ from typing import ClassVar
 from weft.base.ranges import RangeSet
 from weft.base.records import Stream
 from weft.checks.checker import Checker, Shelf, numbers_of, shown
+from weft.checks.harm import HARMED
 from weft.checks.history import Fact
 
 
@@ -14,6 +15,7 @@ class ExactlyOnce(Checker):
     rule = "exactly_once"
     HEARS: ClassVar = {
         ("info", "start"): "note_start",
+        ("info", "harmed"): "note_harmed",
         ("info", "disk"): "note_disk",
         ("durable", "taken"): "note_taken",
         ("durable", "held"): "note_held",
@@ -52,9 +54,14 @@ class ExactlyOnce(Checker):
 
     def note_disk(self, fact: Fact) -> None:
         """A root whose disk is lost starts again from nothing; the lake keeps its contents."""
-        if fact.node in self.delivered:
+        if fact.node in self.delivered and fact.value[0] != HARMED:
             self.delivered[fact.node] = {}
             self.again.pop(fact.node, None)
+
+    def note_harmed(self, fact: Fact) -> None:
+        """What a damaged journal has lost may come to it again."""
+        for stream, origin, first, last in fact.value[2]:
+            numbers_of(self.delivered.get(fact.node, {}), stream, origin).remove(first, last)
 
     def note_taken(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value

@@ -1,6 +1,7 @@
 """Records of one origin keep their order all the way up (CHN-032, JRN-006).
 
-The exception are records that a full spool announced as lost: they may still arrive late.
+The exceptions are records that a full spool announced as lost, and those that a damaged journal has lost: a second copy of
+them may arrive late.
 """
 
 from typing import ClassVar
@@ -17,6 +18,7 @@ class Order(Checker):
     HEARS: ClassVar = {
         ("info", "start"): "note_start",
         ("info", "disk"): "note_disk",
+        ("info", "harmed"): "note_harmed",
         ("durable", "lost"): "note_lost",
         ("durable", "held"): "note_held",
         ("durable", "taken"): "note_held",
@@ -26,7 +28,7 @@ class Order(Checker):
         self.last: dict[str, dict[tuple[int, str], tuple[int, int]]] = {}
         """Per root, per stream and node: era and number of the last that came."""
         self.lost: Shelf = {}
-        """Numbers that some node has announced as lost: a second copy of them may arrive after later numbers."""
+        """Numbers that some node has lost: a second copy of them may arrive after later numbers."""
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":
@@ -39,6 +41,10 @@ class Order(Checker):
     def note_lost(self, fact: Fact) -> None:
         stream, origin, first, last, _ = fact.value
         numbers_of(self.lost, stream, origin).add(first, last)
+
+    def note_harmed(self, fact: Fact) -> None:
+        for stream, origin, first, last in fact.value[2]:
+            numbers_of(self.lost, stream, origin).add(first, last)
 
     def note_held(self, fact: Fact) -> None:
         known = self.last.get(fact.node)

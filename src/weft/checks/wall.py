@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from weft.base.ranges import Range
 from weft.checks.checker import Checker, Shelf, numbers_of, shown, without
+from weft.checks.harm import HARMED
 from weft.checks.history import Fact
 
 RECORD: Final = "record"
@@ -28,14 +29,23 @@ class Memory:
         stream, origin, first, last = claim[:4]
         numbers_of((self.losses if is_loss else self.records).setdefault(node, {}), stream, origin).add(first, last)
 
-    def reset(self, node: str, claims: Any, losses: Any) -> None:
-        """The disk of `node` now holds only these."""
+    def reset(self, node: str) -> None:
+        """The disk of `node` has lost all."""
         self.records.pop(node, None)
         self.losses.pop(node, None)
+
+    def hold(self, node: str, claims: Any, losses: Any) -> None:
+        """The disk of `node` holds these."""
         for claim in claims:
             self.note(node, claim)
         for claim in losses:
             self.note(node, claim, is_loss=True)
+
+    def lose(self, node: str, claims: Any, losses: Any) -> None:
+        """The disk of `node` has lost these."""
+        for shelves, lost in ((self.records, claims), (self.losses, losses)):
+            for stream, origin, first, last in lost:
+                numbers_of(shelves.get(node, {}), stream, origin).remove(first, last)
 
     def missing(self, claim: Claim, nodes: tuple[str, ...]) -> list[Range]:
         """The part of the claim that no node of `nodes` has, or has announced as lost; an era link has no numbers."""
@@ -91,7 +101,9 @@ class Wall(Checker):
     rule = "wall"
     HEARS: ClassVar = {
         ("info", "start"): "note_start",
+        ("info", "harmed"): "note_harmed",
         ("info", "disk"): "note_disk",
+        ("durable", "segment"): "note_segment",
         ("durable", "taken"): "note_record",
         ("durable", "held"): "note_record",
         ("durable", "lost"): "note_loss",
@@ -102,8 +114,12 @@ class Wall(Checker):
 
     def __init__(self) -> None:
         self.memory = Memory()
+        self.drained: dict[str, list[tuple[int, Any]]] = {}
+        """Per root: what is in its lake, so that damage of its journal does not lose it."""
         self.roots: tuple[str, ...] = ()
         self.sent: dict[tuple[str, int], Sent] = {}
+        self.called_safe: Shelf = {}
+        """What a root may have called safe before its journal lost it: others may still pass that on."""
         self.acknowledged: dict[tuple[str, str, int], int] = {}
         self.safe: dict[tuple[str, str, int], int] = {}
 
@@ -112,8 +128,23 @@ class Wall(Checker):
             self.roots += (fact.node,)
 
     def note_disk(self, fact: Fact) -> None:
-        _, claims, losses = fact.value
-        self.memory.reset(fact.node, claims, losses)
+        how, claims, losses = fact.value
+        if how != HARMED:
+            self.memory.reset(fact.node)
+        self.memory.hold(fact.node, claims, losses)
+
+    def note_harmed(self, fact: Fact) -> None:
+        _, _, claims, losses, _ = fact.value
+        self.memory.lose(fact.node, claims, losses)
+        if fact.node in self.roots:
+            for stream, origin, first, last in claims:
+                numbers_of(self.called_safe, stream, origin).add(first, last)
+        for stream, claim in self.drained.get(fact.node, ()):
+            self.memory.note(fact.node, [stream, *claim])
+
+    def note_segment(self, fact: Fact) -> None:
+        stream, _, claims, _, _ = fact.value
+        self.drained.setdefault(fact.node, []).extend((stream, claim) for claim in claims)
 
     def note_record(self, fact: Fact) -> None:
         self.memory.note(fact.node, fact.value)
@@ -154,6 +185,8 @@ class Wall(Checker):
             self.broken(f"{fact.node} acknowledges message {upto} of {fact.value[0]}, which was never sent", fact)
         for claim in claims:
             missing = self.memory.missing(claim, where)
+            if missing and fact.node not in self.roots and claim[:2] in self.called_safe:
+                missing = without(missing, [self.called_safe[claim[:2]]])
             if missing:
                 places = " or ".join(dict.fromkeys(where))
                 self.broken(f"{fact.node} answers for {shown(missing)} of {claim[1]}, not durable at {places}", fact)

@@ -5,7 +5,10 @@ from typing import Any
 
 import weft.sim.disk as disk_module
 from weft.base.now import Now
+from weft.cores.carrier.childprogress import ChildProgress
 from weft.cores.carrier.context import Context as CarrierContext
+from weft.cores.carrier.spool import Damages
+from weft.cores.carrier.takeover import TakeOver
 from weft.cores.configuration.stage import Stage
 from weft.cores.topology.beaconing import Beaconing
 from weft.cores.topology.context import Context
@@ -72,3 +75,24 @@ def beacon_moves_a_child(right: Any) -> Any:
 def damage_read_as_clean(right: Any) -> Any:
     """Unreadable parts of a segment are skipped, and the journal is called clean."""
     return lambda data, node, *, is_last: right(data, node, is_last=is_last)._replace(verdict=Verdict.CLEAN, gaps=())
+
+
+# Damage of a journal that others have given records to.
+
+
+@canary(ChildProgress, "roll_back", caught_by="wall", within=60, scenario="damages-anywhere")
+def damage_not_asked_for_again(right: Any) -> Any:
+    """A collector still says that it holds what the damage of its journal has taken, although its children have it."""
+    return lambda self, doubted, lsn: False
+
+
+@canary(TakeOver, "doubt", caught_by="exactly_once", within=60, scenario="damages-anywhere")
+def lake_not_asked_after_damage(right: Any) -> Any:
+    """A root whose journal has lost what its lake has takes that again, and drains it again."""
+    return lambda self, doubted, now: None
+
+
+@canary(Damages, "fresh", caught_by="complete", within=60, scenario="damages-anywhere")
+def losses_by_damage_unannounced(right: Any) -> Any:
+    """Nobody announces what a damaged journal has lost, although its footers list it."""
+    return lambda self, order: ()

@@ -23,9 +23,8 @@ SEGMENTS_MIN: Final = 8  # segments into which a full budget is divided, at leas
 CRASHES: Final = ("kept", "torn", "lost", "old")
 FLIPPED, CUT = "with a flipped bit", "with a segment cut short"
 HARMS: Final = (FLIPPED, CUT, "without a segment", "with two segments swapped", "with a misplaced segment")
-"""Kinds of damage to a journal between two runs. After one of the last three a start refuses the segment that is
-missing or not in its place, and names the command that repairs it (JRN-024); the repair puts a note of the loss where
-the records were."""
+"""What happens to a journal between two runs. Of the last three, and of a damaged header, a start refuses what is not in its
+place, and names the command that repairs it (JRN-024); that puts a note of the loss where the records were."""
 _OWNER: Final = bytes(16)
 
 
@@ -54,6 +53,16 @@ class Image(NamedTuple):
 NOTHING: Final = Image(1, [], [], [], [1], [])
 
 
+class Damage(NamedTuple):
+    """Records that are lost from a segment."""
+
+    record: DamageRecord
+    listed: tuple[Span, ...]
+    """Their numbers, if the footer of the segment can still be read."""
+    gone: tuple[Claim, ...]
+    """What they held, for the history."""
+
+
 class JournalDisk:
     """One journal. Lsns count from 1; `claim_of` names what a record holds, None for a core's own."""
 
@@ -72,8 +81,10 @@ class JournalDisk:
         """First lsns of the segments that are still there."""
         self._turns: list[int] = []
         """First lsns of the batches."""
-        self.damages: list[DamageRecord] = []
+        self.damages: list[Damage] = []
         """What was found damaged; of a record that is lost no bytes are left."""
+        self.is_refused = False
+        """Whether a start refuses the journal, until somebody repairs it (JRN-024)."""
         self.verdict = Verdict.CLEAN
         """Of the segments that the next start reads."""
         self.bytes_used = 0
@@ -175,14 +186,17 @@ class JournalDisk:
         """The last lsn of the lowest closed segment that some reader has not released, and its records."""
         for begin, after in pairwise(self._starts):
             if after - 1 > released:
-                stored = self._data[begin - self.first_lsn : after - self.first_lsn]
-                records = [decode_record(data) for data in stored if data]
-                return after - 1, tuple(
-                    Span(record.stream, record.origin, record.era, record.sequence, record.last)
-                    for record in records
-                    if isinstance(record, StreamRecord)
-                )
+                return after - 1, self._spans(begin, after)
         return 0, ()
+
+    def _spans(self, begin: int, end: int) -> tuple[Span, ...]:
+        stored = self._data[begin - self.first_lsn : end - self.first_lsn]
+        records = [decode_record(data) for data in stored if data]
+        return tuple(
+            Span(record.stream, record.origin, record.era, record.sequence, record.last)
+            for record in records
+            if isinstance(record, StreamRecord)
+        )
 
     def recover(self) -> list[Entry]:
         """What a start restores: the newest snapshot and every record after it. Begins a new segment."""
@@ -191,7 +205,8 @@ class JournalDisk:
         upto, condensed = self._snapshots[-1] if self._snapshots else (0, ())
         entries: list[Entry] = [(upto, decode_record(data)) for data in condensed]
         begin = max(upto + 1, self.first_lsn)
-        found = {damage.first_lsn: damage for damage in self.damages}
+        assert not self.is_refused, "no start on a journal that is not whole (JRN-024)"
+        found = {damage.record.first_lsn: damage.record for damage in self.damages}
         for lsn in range(begin, self.next_lsn):
             if lsn in found:
                 entries.append((lsn, found[lsn]))
@@ -230,6 +245,7 @@ class JournalDisk:
         self._data, self.claims = image.data.copy(), image.claims.copy()
         self._snapshots, self._starts = image.snapshots.copy(), image.starts.copy()
         self._turns, self.damages = image.turns.copy(), []
+        self.verdict, self.is_refused = Verdict.CLEAN, False
         self.bytes_used = sum(map(len, self._data)) + RECORD_HEAD_BYTES * len(self._data)
 
     # Damage between two runs
@@ -258,10 +274,16 @@ class JournalDisk:
         gaps = judgement.gaps
         if judgement.header is None:  # a repair moves such a file away
             gaps = (Gap(0, 0, begin, after, "missing"),)
+            self.is_refused = True
         kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
-        self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
+        has_footer = how == FLIPPED and judgement.header is not None
         file = f"{begin:016x}.seg"
-        self.damages += [DamageRecord(gap.first_lsn, gap.end_lsn or after, file, gap.why) for gap in gaps]
+        for gap in gaps:
+            end = gap.end_lsn or after
+            listed = self._spans(gap.first_lsn, end) if has_footer else ()
+            record = DamageRecord(gap.first_lsn, end, file, gap.why)
+            self.damages.append(Damage(record, listed, tuple(self.between(gap.first_lsn, end - 1))))
+        self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
         if judgement.verdict is not Verdict.CLEAN:
             self.verdict = Verdict.DAMAGED
 

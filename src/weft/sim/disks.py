@@ -1,15 +1,20 @@
 """Changes to a machine's disk and file while its node does not run, and what the next start reports."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from weft.base.chance import Chance
 from weft.base.now import Now
+from weft.cores.carrier.messages import AnnounceDamage
 from weft.node.events import JournalDamaged, NodeStarted
 from weft.node.node import Node
+from weft.sim.disk import NOTHING
 from weft.sim.meters import Meters
 from weft.wire.segments import Verdict
+
+REFUSED: Final = "refused"
+"""The verdict on a journal on which no node starts."""
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
@@ -21,14 +26,60 @@ def tell_start(machine: "Machine", node: Node, now: Now) -> None:
     verdict, disk.verdict = disk.verdict.value, Verdict.CLEAN
     node.tell(NodeStarted(machine.name, machine.level, "simulated", verdict), now)
     machine.fabric.recorder.note(machine.name, machine.era, "event", "verdict", [verdict])
-    for damage in disk.damages:
-        node.tell(JournalDamaged(damage.file, 0, 0, damage.first_lsn, damage.end_lsn, damage.why), now)
+    for damage, listed, _ in disk.damages:
+        first, end = damage.first_lsn, damage.end_lsn
+        node.tell(JournalDamaged(damage.file, 0, 0, first, end, damage.why), now)
+        if "carrier" in node.cores:
+            node.command("carrier", AnnounceDamage(first, end, listed), now)
+
+
+def refuses(machine: "Machine") -> bool:
+    """Whether a start is refused, because the journal is not whole: a person has to look at it (JRN-024)."""
+    if machine.disk.is_refused:
+        machine.fabric.recorder.meet(f"a {machine.level} that does not start on its journal")
+        machine.fabric.recorder.note(machine.name, machine.era, "event", "verdict", [REFUSED])
+    return machine.disk.is_refused
 
 
 def harm(machine: "Machine", how: str, chance: Chance) -> None:
-    """Damage the machine's journal while the node does not run."""
+    """Its journal is damaged while the node does not run."""
+    before = len(machine.disk.damages)
     if machine.node is None and machine.disk.harm(how, chance):
-        machine.fabric.recorder.harmed(machine, how)
+        machine.fabric.recorder.harmed(machine, how, machine.disk.damages[before:])
+
+
+def repair(machine: "Machine") -> None:
+    """Somebody repairs its journal, as `weft journal repair` does: notes of the loss stand where records are missing."""
+    if machine.disk.is_refused:
+        machine.disk.is_refused = False
+        machine.fabric.recorder.meet("a damaged journal repaired")
+        machine.fabric.recorder.note(machine.name, machine.era, "info", "repaired", None)
+
+
+def replace(machine: "Machine") -> None:
+    """Somebody gives it an empty disk, because its journal does not start."""
+    if machine.disk.is_refused:
+        machine.fabric.recorder.meet("a damaged journal replaced")
+        lose(machine)
+
+
+def lose(machine: "Machine") -> None:
+    """Its disk is empty: it is another node of the same name."""
+    machine.disk.go_back(NOTHING)
+    machine.node_id = machine.keys.live_anew()
+    machine.era = 0
+    machine.fabric.recorder.went_back(machine, "lost")
+
+
+def go_back(machine: "Machine") -> None:
+    """Its disk is as it was in its image, if there is one."""
+    if machine.image is not None:
+        machine.disk.go_back(machine.image)
+    machine.fabric.recorder.went_back(machine, "old")
+
+
+FORGETS: Final = {"lost": lose, "old": go_back}
+"""Crashes that take what was durable."""
 
 
 def edit(machine: "Machine", **changes: Any) -> None:

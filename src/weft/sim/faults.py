@@ -16,7 +16,7 @@ from weft.cores.topology import messages as topology
 from weft.node.fleetkeys import canonical
 from weft.sim.catalog import ServiceProgram, name_of
 from weft.sim.clones import CloneProgram
-from weft.sim.disks import copy, edit, harm
+from weft.sim.disks import copy, edit, harm, repair, replace
 from weft.sim.fabric import Fabric
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
@@ -227,8 +227,20 @@ def _impostor(fabric: Fabric, action: Action) -> None:
 
 
 def _harm(fabric: Fabric, action: Action) -> None:
-    """A segment of the journal of `node`, which does not run, is damaged; `how` is one of `disk.HARMS`."""
-    harm(fabric.machines[action.node], action.how, Chance(f"{fabric.plan.seed}/harm/{action.at}/{action.node}"))
+    """Of the journal of `node`, which does not run, a segment is harmed: `how` is one of `disk.HARMS`.
+
+    `number` 1: nobody repairs it, so that it does not start if it is not whole.
+    """
+    machine = fabric.machines[action.node]
+    harm(machine, action.how, Chance(f"{fabric.plan.seed}/harm/{action.at}/{action.node}"))
+    if not action.number:
+        repair(machine)
+
+
+def _repair(fabric: Fabric, action: Action) -> None:
+    """The journal of `node`, if it is refused, is repaired; `how` `replaced`: the node gets an empty disk instead."""
+    mend = replace if action.how == "replaced" else repair
+    mend(fabric.machines[action.node])
 
 
 def _new_file(fabric: Fabric, action: Action) -> None:
@@ -427,6 +439,7 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "steal-machine": _steal_machine,
     "replace-machine": _replace_machine,
     "harm": _harm,
+    "repair": _repair,
     "new-file": _new_file,
     "clone": _clone,
     "end-program": _end_program,

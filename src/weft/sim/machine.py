@@ -28,7 +28,7 @@ from weft.node.settings import Role
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
-from weft.sim.disks import tell_start
+from weft.sim.disks import FORGETS, refuses, tell_start
 from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
@@ -145,8 +145,11 @@ class Machine:
         return self.fabric.recorder.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
-        """Start a process on what the disk holds, with a new era; not if the machine is dead for good or not let in."""
-        if self.is_gone or self.keys.is_out:
+        """A process begins on what the disk holds, with a new era; not if it is dead for good, or nobody let it in.
+
+        A journal that is not whole is refused.
+        """
+        if self.is_gone or self.keys.is_out or refuses(self):
             return
         fabric, at = self.fabric, self.world.at
         fabric.evict(self)
@@ -182,13 +185,8 @@ class Machine:
         self._end(is_loud=is_loud)
         survived = self.disk.crash(self.chance, disk, partial(self.fabric.durable, self))
         self.fabric.recorder.crashed(self, disk, survived)
-        if disk == "lost":
-            self.node_id = self.keys.live_anew()
-            self.era = 0
-        elif disk == "old" and self.image is not None:
-            self.disk.go_back(self.image)
-        if disk in ("lost", "old"):
-            self.fabric.recorder.went_back(self, disk)
+        if disk in FORGETS:
+            FORGETS[disk](self)
 
     @property
     def key(self) -> str | None:

@@ -18,8 +18,11 @@ TWINS: Final = "twins"
 DAMAGES: Final = "damages"
 EDITS: Final = "edits"
 RESTARTS: Final = "restarts"
-MISCHIEFS: Final = {STRANGERS: "lie", TWINS: "twin", DAMAGES: "harm", EDITS: "new-file", RESTARTS: "crash-again"}
-"""The scenarios, and the fault that each adds to the menu."""
+ANYWHERE: Final = "damages-anywhere"
+EVERYDAYS: Final = {STRANGERS: "lie", TWINS: "twin", DAMAGES: "harm", EDITS: "new-file", RESTARTS: "crash-again"}
+"""The scenarios that everyday runs have, too, and the fault that each adds to the menu."""
+MISCHIEFS: Final = {**EVERYDAYS, ANYWHERE: "harm"}
+"""All scenarios of this kind."""
 EVERYDAY: Final = "fabric"
 EVERYDAY_SHARE: Final = 0.1  # of its runs have one of them, too
 SKIPS: Final = {TWINS: ("order", "timely")}
@@ -35,7 +38,7 @@ def mischief_of(seed: str, scenario: str) -> str:
     if scenario in MISCHIEFS:
         return scenario
     chance = Chance(f"{seed}/mischief")
-    return chance.choice(tuple(MISCHIEFS)) if scenario == EVERYDAY and chance.random() < EVERYDAY_SHARE else ""
+    return chance.choice(tuple(EVERYDAYS)) if scenario == EVERYDAY and chance.random() < EVERYDAY_SHARE else ""
 
 
 def with_mischief(nodes: tuple[NodePlan, ...], seed: str, scenario: str, safety_ns: int) -> Drawn:
@@ -81,6 +84,27 @@ def _damages(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Dra
     return small, made
 
 
+def _damages_anywhere(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """Any node ends, its journal is harmed, and it starts again; if it is refused, a person repairs or replaces its disk.
+
+    The root's is not replaced: it holds what the root has called safe.
+    """
+    small = tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
+    above, made = [node for node in nodes if node.level != "sensor"], []
+    for _ in range(chance.randint(2, 6)):
+        node, at = chance.choice(above if chance.random() < 0.8 else nodes), chance.randrange(20 * SECOND, safety_ns)
+        is_replaced = node.level != "root" and chance.random() < 0.3
+        back = at + chance.randint(SECOND, 20 * SECOND)
+        made += [
+            Action(at, "crash", node.name, how=chance.choice(("kept", "torn")), number=1),
+            Action(at + SECOND // 10, "harm", node.name, how=chance.choice(HARMS), number=1),
+            Action(back, "start", node.name),
+            Action(back + SECOND, "repair", node.name, how="replaced" if is_replaced else ""),
+            Action(back + 2 * SECOND, "start", node.name),
+        ]
+    return small, [action for action in made if action.at < safety_ns]
+
+
 def _edits(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
     """Files are changed, several in any order, and their nodes are restarted: in order, or after a crash."""
     made = []
@@ -113,6 +137,7 @@ DRAWS: Final[dict[str, Callable[[tuple[NodePlan, ...], Chance, int], Drawn]]] = 
     STRANGERS: _strangers,
     TWINS: _twins,
     DAMAGES: _damages,
+    ANYWHERE: _damages_anywhere,
     EDITS: _edits,
     RESTARTS: _restarts,
 }

@@ -18,12 +18,12 @@ from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecor
 from weft.checks import Fact, Suite
 from weft.cores.carrier import messages as carrier
 from weft.node.node import Ended, Node, NodeEffect, Transmit
-from weft.sim.disk import Claim
+from weft.sim.disk import Claim, Damage
 from weft.sim.lake import Segment
 from weft.sim.plan import Action
 from weft.sim.sometimes import PREFIX, of_counters, of_event
 from weft.wire import hop
-from weft.wire.carried import to_record
+from weft.wire.carried import MAIL_STREAMS, to_record
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
@@ -98,7 +98,7 @@ class Recorder:
 
     def _holds(self, machine: "Machine") -> list[Any]:
         claims = [claim for claim in machine.disk.claims if claim is not None]
-        return [[list(claim[1:]) for claim in claims if claim.kind == kind] for kind in (RECORD, LOSS)]
+        return [[list(claim[1:]) for claim in _of(kind, claims)] for kind in (RECORD, LOSS)]
 
     def crashed(self, machine: "Machine", disk: str, survived: Sequence[Claim]) -> None:
         """A process ends; `survived` reached the disk without anyone hearing of it."""
@@ -122,11 +122,21 @@ class Recorder:
             self.meet("a collector's disk lost")
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
-    def harmed(self, machine: "Machine", how: str) -> None:
-        """A journal was edited between two runs; what it lost does not have to arrive."""
+    def harmed(self, machine: "Machine", how: str, damages: Sequence[Damage]) -> None:
+        """A journal was edited between two runs; what it lost, nobody has to find again.
+
+        But the numbers that footers list of it have to be announced as lost, unless they are there from elsewhere.
+        """
         self.meet(f"a journal {how}")
+        if machine.level != "sensor":
+            self.meet(f"a {machine.level}'s journal harmed")
+        spans = [span for damage in damages for span in damage.listed if span.stream not in MAIL_STREAMS]
+        lost = [LostRecord(one.stream, one.origin, one.era, one.first, one.last, "") for one in spans]
+        listed = [claim for each in lost if (claim := machine.claim_of(each)) is not None]
+        gone = [claim for damage in damages for claim in damage.gone]
+        parts = [[list(claim[1:]) for claim in part] for part in (_of(RECORD, gone), _of(LOSS, gone), listed)]
+        self.note(machine.name, machine.era, "info", "harmed", [how, machine.disk.is_refused, *parts])
         self.note(machine.name, machine.era, "info", "disk", ["harmed", *self._holds(machine)])
-        self.note(machine.name, machine.era, "info", "harmed", [how])
 
     def copied(self, machine: "Machine", twin: "Machine") -> None:
         """A second machine has a copy of its disk; what that says of the last start may be out of date."""
@@ -328,6 +338,10 @@ class Recorder:
             origin = self.fabric.origin_name(record.origin, record.era, fleet)
             return Claim(LINK, record.stream, origin, record.era_before, record.last_before)
         return None
+
+
+def _of(kind: str, claims: Iterable[Claim]) -> list[Claim]:
+    return [claim for claim in claims if claim.kind == kind]
 
 
 EVENTS: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {

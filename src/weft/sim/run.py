@@ -23,6 +23,7 @@ from weft.checks import (
 )
 from weft.cores.measurement.messages import PlanMetrics
 from weft.sim.datagrams import Weather as Air
+from weft.sim.disks import repair
 from weft.sim.fabric import Fabric
 from weft.sim.faults import perform
 from weft.sim.hosts import Host
@@ -199,6 +200,7 @@ class Run:
             if machine.plan.twin_of or machine.keys.is_stolen:
                 machine.bury(is_loud=True)
             elif machine.node is None:
+                repair(machine)
                 machine.start()
             machine.programs.calm()
         for host in fabric.hosts.values():

@@ -259,7 +259,7 @@ FAULTS: Final[dict[str, Callable[[Draw], list[Action]]]] = {
 }
 """The menu, by name."""
 
-FORGETFUL: Final = ("lost", "old")
+FORGETFUL: Final = ("lost", "old", "replaced")
 RARE: Final = frozenset({"kill-all", "crash-lost", "crash-old", "cut-halves"})
 
 
@@ -335,7 +335,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     if mischief:
         nodes, more = with_mischief(nodes, seed, mischief, safety_ns)
         menu += (MISCHIEFS[mischief],)
-        actions = sorted([*actions, *more], key=lambda action: action.at)
+        actions = sorted(_possible([*actions, *more]), key=lambda action: action.at)
     if scenario in MAILS:
         chosen = Chance(f"{seed}/menu/programs")
         menu += tuple(fault for fault in PROGRAM_FAULTS if chosen.random() < 0.6)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from weft.cores.carrier import limits
-from weft.cores.carrier.memory import ChildKept, EraKept, Held
+from weft.cores.carrier.memory import ChildKept, Doubted, EraKept, Held
 
 
 class Progress:
@@ -46,6 +46,17 @@ class Progress:
         They count as safe once the announcement, which ends at lsn `until`, is safe.
         """
         self.marks = deque((number, until if lsn <= upto else lsn) for number, lsn in self.marks)
+
+    def roll_back(self, lsn: int) -> bool:
+        """What stands at or behind this lsn may be lost: only numbers whose records end before it are held.
+
+        Returns whether fewer are held now.
+        """
+        before = self.upto
+        while self.marks and self.marks[-1][1] >= lsn:
+            self.marks.pop()
+        self.upto = self.marks[-1][0] if self.marks else self.safe
+        return self.upto < before
 
     def state(self) -> EraKept:
         return EraKept(0, self.upto, self.safe, list(self.marks))
@@ -108,6 +119,18 @@ class ChildProgress:
         for eras in self._children.values():
             for progress in eras.values():
                 progress.postpone(upto, until)
+
+    def roll_back(self, doubted: Doubted, lsn: int) -> bool:
+        """Forget whatever damage may have taken of what is not safe; `lsn`: of the record that says so.
+
+        Returns whether any child has to send something again.
+        """
+        has_lost = False
+        for node, eras in self._children.items():
+            if lsn > self._as_of.get(node, 0):
+                for progress in eras.values():
+                    has_lost |= progress.roll_back(doubted.first_lsn)
+        return has_lost
 
     def condense(self, seen_lsn: int) -> Iterator[ChildKept]:
         """One record per child, as of `seen_lsn`, in the order that `adopt` needs."""

@@ -16,7 +16,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Effect, Source
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
-from weft.base.records import CoreRecord, Entry, Record, StreamRecord
+from weft.base.records import CoreRecord, DamageRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
 from weft.cores.carrier.context import Context, Counters
@@ -24,6 +24,7 @@ from weft.cores.carrier.intake import Intake, Screen
 from weft.cores.carrier.memory import (
     CORE,
     ChildKept,
+    Doubted,
     GivenUp,
     Held,
     Home,
@@ -57,7 +58,7 @@ from weft.cores.carrier.messages import (
     Stop,
 )
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
-from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.parent import Parent, doubt
 from weft.cores.carrier.spool import Damages, Dropping, HighWater
 from weft.cores.carrier.states import State
 from weft.cores.carrier.takeover import TakeOver
@@ -127,6 +128,8 @@ class Carrier:
             elif is_carried(record):
                 self._recount(lsn, record)
                 self._damages.note(record)
+            elif type(record) is DamageRecord:  # records stood there that numbers of children may end at
+                self.outbox.resume(0, record.end_lsn - 1)
         self.outbox.resume(self._written_lsn, 0)
         self._settle_at = now.mono
 
@@ -149,6 +152,9 @@ class Carrier:
                 parent.seen.adopt(memory)
             case Rooted():
                 self.take_over.recall(memory)
+            case Doubted():
+                self._damages.doubted[memory] = None
+                parent.progress.roll_back(memory, lsn)
             case _:
                 self._recall_mail(memory)
 
@@ -332,7 +338,7 @@ class Carrier:
             self._settle_soon(now)
 
     def _in_lake(self, order: InLake, now: Now) -> None:
-        self.take_over.in_lake(order)
+        self.take_over.in_lake(order, now)
         self._settle_soon(now)
 
     def _lake_unread(self, order: LakeUnread, now: Now) -> None:
@@ -395,10 +401,23 @@ class Carrier:
             self._settle()  # otherwise when the journal says at which lsn the announcements stand
 
     def _announce(self, order: AnnounceDamage, now: Now) -> None:
-        """Announce numbers that could not be read and will never come, unless all of them have arrived (JRN-023)."""
-        fresh = self._damages.fresh(order) if order.end_lsn > self.outbox.safe_lsn + 1 else ()
+        """Announce numbers that could not be read and will never come, unless all of them have arrived (JRN-023).
+
+        What the damage may have taken of others is asked for again, once: children keep what this node has not called
+        safe, and a root's lake knows what it holds.
+        """
+        is_safe = order.end_lsn <= self.outbox.safe_lsn + 1
+        fresh = () if is_safe else self._damages.fresh(order)
         if fresh:
             self.context.persist(fresh)
+        doubted = Doubted(order.first_lsn, order.end_lsn)
+        if doubted in self._damages.doubted:
+            return
+        self._damages.doubted[doubted] = None
+        if self._is_root:
+            self.take_over.doubt(doubted, now)
+        elif not is_safe:
+            doubt(self.parent, doubted, now)
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         self.parent.hold_back(is_full=order.is_full)

@@ -10,6 +10,7 @@
     MET    mail of these identities has been here; stands beside what became of it, in one Persist
     METS   all that is known of one origin's era, for snapshots
     HOME   mail that was to go up, up to an lsn, was given to the `in` chain of this root
+    DOUBT  what damage of the journal has taken was asked for again: of children, or of the lake
 
 Replaying a record that a snapshot contains already has no effect.
 """
@@ -109,7 +110,17 @@ class Home(msgspec.Struct, array_like=True, frozen=True, gc=False):
     lsn: int
 
 
-Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp | Met | MetKept | Home
+class Doubted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The records from `first_lsn` up to but not including `end_lsn` were lost; what they held was asked for again.
+
+    A child's numbers that do not end before them are not held any more.
+    """
+
+    first_lsn: int
+    end_lsn: int
+
+
+Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp | Met | MetKept | Home | Doubted
 
 KINDS: Final[dict[int, type[Memory]]] = {
     1: Safe,
@@ -122,6 +133,7 @@ KINDS: Final[dict[int, type[Memory]]] = {
     8: Met,
     9: MetKept,
     10: Home,
+    11: Doubted,
 }
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record

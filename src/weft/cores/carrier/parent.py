@@ -20,7 +20,7 @@ from weft.cores.carrier.childprogress import ChildProgress
 from weft.cores.carrier.context import Context
 from weft.cores.carrier.intake import Intake
 from weft.cores.carrier.links import Link, Strangers
-from weft.cores.carrier.memory import Held, to_record
+from weft.cores.carrier.memory import Doubted, Held, to_record
 from weft.cores.carrier.messages import (
     DAMAGED,
     Beat,
@@ -505,6 +505,16 @@ class Parent:
     def _say(self, link: Link, message: Any, now: Now) -> None:
         link.said_at = now.mono
         self.context.send(DOWN, link.peer, message)
+
+
+def doubt(parent: Parent, doubted: Doubted, now: Now) -> None:
+    """The journal has lost records: whatever they may have held of children, these send again after their next hello."""
+    parent.flush(now)
+    has_lost = parent.progress.roll_back(doubted, parent.last_lsn() + 1)
+    parent.context.persist([to_record(doubted)])
+    for link in parent.links if has_lost else ():
+        parent._say(link, Bye(DAMAGED), now)
+        parent._lose(link, DAMAGED)
 
 
 def _held_of(parent: Parent, hello: Hello) -> int:

@@ -12,6 +12,7 @@ from weft.base.records import Carried, EraRecord, LostRecord, Record, StreamReco
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Context
+from weft.cores.carrier.memory import Doubted
 from weft.cores.carrier.messages import AnnounceDamage, CaughtUp, SpoolHigh
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.wire.carried import MAIL_STREAMS, is_mail
@@ -130,13 +131,15 @@ class Backlog:
 
 
 class Damages:
-    """The losses by journal damage, each announced once.
+    """The losses by journal damage, each announced once, and asked for once.
 
     The damage itself is reported at every start until a person accepts it.
     """
 
     def __init__(self) -> None:
         self._said: dict[LostRecord, None] = {}
+        self.doubted: dict[Doubted, None] = {}
+        """The damages of which everything was asked for again."""
 
     def note(self, record: Carried) -> None:
         """Process a restored record, which may be such an announcement."""

@@ -17,7 +17,7 @@ from weft.base.records import Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Context
 from weft.cores.carrier.intake import Intake
-from weft.cores.carrier.memory import CORE, Home, Rooted, to_record
+from weft.cores.carrier.memory import CORE, Doubted, Home, Rooted, to_record
 from weft.cores.carrier.messages import (
     FetchRecords,
     InLake,
@@ -28,7 +28,7 @@ from weft.cores.carrier.messages import (
     TookOver,
 )
 from weft.cores.carrier.outbox import Outbox
-from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.parent import Parent, doubt
 from weft.cores.carrier.seen import Seen
 from weft.cores.kit.timers import earliest
 from weft.wire.carried import is_mail
@@ -45,6 +45,8 @@ class TakeOver:
         self.trouble = ""
         """Why this root has gone on without knowing what its lake holds; empty: it has not."""
         self._is_looking = self._has_looked = False
+        self._doubted: list[Doubted] = []
+        """Damages of the journal that the lake's answer makes good."""
         self._awaits_lake = context.settings.has_lake
         self._why = "it has not answered"
         self._failed = 0
@@ -75,6 +77,16 @@ class TakeOver:
             self._context.perform(ReadVectors())
         self._context.perform(FetchRecords(CORE, self._outbox.safe_lsn, limits.FETCH_BYTES))
 
+    def doubt(self, doubted: Doubted, now: Now) -> None:
+        """The journal has lost records, and with them what this root knows of them: learn from the lake what it holds."""
+        if not self._context.settings.has_lake:
+            return
+        self._doubted.append(doubted)
+        if self.is_done and not self._is_looking:
+            self._is_looking = self._has_looked = self._awaits_lake = self._parent.is_waiting = True
+            self._patience_at = now.mono + limits.LAKE_PATIENCE_NS
+            self._context.perform(ReadVectors())
+
     def looked(self, order: RecordsFetched, now: Now) -> None:
         """A piece of the journal, and what mail it holds for this node."""
         kept: list[Record] = []
@@ -93,9 +105,9 @@ class TakeOver:
             self._context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
             return
         self._has_looked = True
-        self._go_on()
+        self._go_on(now)
 
-    def in_lake(self, order: InLake) -> None:
+    def in_lake(self, order: InLake, now: Now) -> None:
         """What this root drained when it was the root before may come back from the root between, which did not know."""
         if self._awaits_lake and self._is_looking:
             self._parent.seen.adopt_vectors(order.vectors)
@@ -103,7 +115,7 @@ class TakeOver:
             if self.trouble:
                 self.trouble = ""
                 self._context.tell(LakeUnknown(is_unknown=False, detail=""))
-            self._go_on()
+            self._go_on(now)
 
     def lake_unread(self, order: LakeUnread, now: Now) -> None:
         """Ask again later."""
@@ -121,18 +133,21 @@ class TakeOver:
         if self._patience_at is not None and now.mono >= self._patience_at:
             self._patience_at, self.trouble = None, self._why
             self._context.tell(LakeUnknown(is_unknown=True, detail=self._why))
-            self._go_on()
+            self._go_on(now)
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
         return earliest(self._ask_at, self._patience_at)
 
-    def _go_on(self) -> None:
+    def _go_on(self, now: Now) -> None:
         if not self._has_looked or (self._awaits_lake and not self.trouble):
             return
         if not self._awaits_lake:
             self.epoch = self._context.settings.epoch
             memories: list[Any] = [Rooted(self.epoch), *self._parent.seen.condense()]
             self._context.persist(map(to_record, memories))
+            for doubted in self._doubted:
+                doubt(self._parent, doubted, now)
+            self._is_looking, self._doubted = False, []
         if self._parent.is_waiting:
             self._parent.begin()

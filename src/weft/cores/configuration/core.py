@@ -139,7 +139,7 @@ class Configuration:
         self.context.note(memory)
         self.store.adopt(memory)
         if isinstance(memory, Kept):
-            self.root.history.reaches = memory.history_from
+            self.root.history.reaches, self.root.history.is_cut = memory.history_from, memory.is_history_cut
 
     def _recall_took(self, memory: Took) -> None:
         self.root.begin(memory)
@@ -158,7 +158,7 @@ class Configuration:
         for memory in (*store.condense(), *history.condense()):
             yield to_record(memory)
         floors = sorted(store.floors.items())
-        yield to_record(Kept(store.number, store.seen, floors, store.wrote_from, history.reaches))
+        yield to_record(Kept(store.number, store.seen, floors, store.wrote_from, history.reaches, history.is_cut))
         for piece in self.context.parts:
             yield to_record(piece)
 

@@ -20,7 +20,8 @@ class History:
         self.reaches = 0
         """Every write after this number is here."""
         self._bytes = 0
-        self._is_cut = False
+        self.is_cut = False
+        """Whether lost writes end the history, so that it begins again with the next one."""
         self.room = Part("history", lambda: self.cost)
         """Its part of the core's budget; the whole of it here."""
 
@@ -32,7 +33,7 @@ class History:
     def cut(self, number: int) -> None:
         """Some writes after `number` are lost (JRN-023): the history begins again with the next write present."""
         self.writes.clear()
-        self._bytes, self.reaches, self._is_cut = 0, number, True
+        self._bytes, self.reaches, self.is_cut = 0, number, True
 
     def begin(self, number: int) -> None:
         """The history begins after `number`, if the root has no writes directly before it."""
@@ -44,8 +45,8 @@ class History:
         """Add a write; numbers that are here already have no effect."""
         if self.writes and write[0] <= self.writes[-1][0]:
             return
-        if self._is_cut:
-            self._is_cut, self.reaches = False, max(self.reaches, write[0] - 1)
+        if self.is_cut:
+            self.is_cut, self.reaches = False, max(self.reaches, write[0] - 1)
         self.writes.append(write)
         self._bytes += _size(write)
         while self.writes and (

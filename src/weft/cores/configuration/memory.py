@@ -114,6 +114,8 @@ class Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     floors: list[tuple[str, int]]
     wrote_from: int
     history_from: int
+    is_history_cut: bool = False
+    """Whether writes behind `history_from` are lost, and none is known behind these yet."""
 
 
 Memory = Applied | Wrote | Wiped | Begun | Part | Adopted | Took | Noted | Old | Kept
