@@ -159,10 +159,10 @@ class Calls:
 
 def told_by(answer: Message) -> dict[str, Any]:
     """The JSON object of a broker's answer; an error in it is raised."""
-    told = object_of(answer)
-    if answer.command in (DENIED, DENIED_TOO) or "Error" in told:
-        raise error_of(told)
-    return told
+    found = object_of(answer)
+    if answer.command in (DENIED, DENIED_TOO) or "Error" in found:
+        raise error_of(found)
+    return found
 
 
 def object_of(answer: Message) -> dict[str, Any]:
@@ -170,12 +170,12 @@ def object_of(answer: Message) -> dict[str, Any]:
     if not answer.body or not answer.body[0]:
         return {}
     try:
-        told = msgspec.json.decode(answer.body[0])
+        value = msgspec.json.decode(answer.body[0])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise GarbledAnswer("the broker's answer is no JSON") from None
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         raise GarbledAnswer("the broker's answer is no JSON object")
-    return told
+    return value
 
 
 def payload_of(answer: Message, service: str) -> tuple[bytes, ...]:
@@ -184,8 +184,8 @@ def payload_of(answer: Message, service: str) -> tuple[bytes, ...]:
         return answer.body
     if answer.command not in (DENIED, DENIED_TOO):
         raise GarbledAnswer(f"{service} answered a call with {answer.command!r}", service=service)
-    told: dict[str, Any] = {}
+    refusal: dict[str, Any] = {}
     with contextlib.suppress(CatalogError, msgspec.DecodeError, IndexError, UnicodeDecodeError):
         found = msgspec.json.decode(answer.body[0])
-        told = found if isinstance(found, dict) else {}
-    raise CallFailed(str(told.get("Error") or "it refused"), str(told.get("code") or "failed"), service=service)
+        refusal = found if isinstance(found, dict) else {}
+    raise CallFailed(str(refusal.get("Error") or "it refused"), str(refusal.get("code") or "failed"), service=service)

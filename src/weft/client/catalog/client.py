@@ -121,17 +121,17 @@ class Client:
 
     async def instances(self, name: str) -> Entries:
         """The usable instances of a service, best first; NotFound if there is none. A broker returns at most 16."""
-        if self._copy is not None and (held := self._copy.of_name(name)):
-            return held if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in held]
-        told = await self.told(name.encode())
-        if not isinstance(record := told.get(name), dict):
+        if self._copy is not None and (known := self._copy.of_name(name)):
+            return known if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in known]
+        answer = await self.told(name.encode())
+        if not isinstance(record := answer.get(name), dict):
             raise NotFound(f"there is no service {name!r}", service=name)
         return entries_of(name, record)
 
     async def list(self) -> dict[str, Entry]:
         """The best instance of every service that can be used, by name."""
-        told = await self.told()
-        return {name: entry_of(name, record) for name, record in told.items() if isinstance(record, dict)}
+        answer = await self.told()
+        return {name: entry_of(name, record) for name, record in answer.items() if isinstance(record, dict)}
 
     async def query(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Entries:
         """All instances that meet all conditions, whatever their state: `query(tags=["lab"], state="active")` (CAT-035).
@@ -198,8 +198,8 @@ class Client:
 
     async def topics(self, prefix: str = "") -> Tables:
         """Published topics: by whom, how often, and how long ago (LVC-004)."""
-        told = await self.told(b"dbp.topics", _json({"prefix": prefix}))
-        return _rows(told, "topics")
+        answer = await self.told(b"dbp.topics", _json({"prefix": prefix}))
+        return _rows(answer, "topics")
 
     async def last_values(self, topic: str, *, publisher: str = "") -> builtins.list[Value]:
         """The last value of a topic, or, with `*` at its end, of all topics with that prefix (LVC-003)."""
@@ -243,9 +243,9 @@ class Client:
         rows: Tables = []
         after: Any = ""
         while after is not None:
-            told = await self.told(b"dbp.liveness", b"", _json({"after": after}))
-            rows += _rows(told, "instances")
-            after = told.get("after")
+            answer = await self.told(b"dbp.liveness", b"", _json({"after": after}))
+            rows += _rows(answer, "instances")
+            after = answer.get("after")
         return rows
 
     async def details(self, name: str) -> Entries:
@@ -260,10 +260,10 @@ class Client:
     async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
         """Register a service; returns what the broker approved. Then the program must send beats, or answer pings."""
         answer = await self.said(REGISTRATION, _json({"name": name, **(record or {}), **more}))
-        told = told_by(answer)
+        approved = told_by(answer)
         if answer.command != APPROVED:
             raise GarbledAnswer(f"the broker answered a registration with {answer.command!r}")
-        return told
+        return approved
 
     async def update(self, name: str, changes: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         """Change keys of this program's own record; `None` deletes one.
@@ -354,11 +354,11 @@ class Client:
         return feed
 
 
-def records_of(told: Table) -> Entries:
+def records_of(answer: Table) -> Entries:
     """The instances in the answer to a query."""
     return [
         entry_of(str(row.get("name", "")), row["record"])
-        for row in _rows(told, "records")
+        for row in _rows(answer, "records")
         if isinstance(row.get("record"), dict)
     ]
 
@@ -394,8 +394,8 @@ def frames_of(payload: Payload) -> tuple[bytes, ...]:
     return tuple(payload)
 
 
-def _rows(told: Table, name: str) -> Tables:
-    rows = told.get(name, [])
+def _rows(answer: Table, name: str) -> Tables:
+    rows = answer.get(name, [])
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, builtins.list) else []
 
 

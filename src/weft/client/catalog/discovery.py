@@ -109,12 +109,12 @@ def of_status(seed: str, body: Sequence[bytes]) -> Found:
     """
     host, _, port = seed.rpartition(":")
     try:
-        told = msgspec.json.decode(body[0] if body else b"", type=_Status)
+        status = msgspec.json.decode(body[0] if body else b"", type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = _Status()
-    if told.dbp != 1:
+        status = _Status()
+    if status.dbp != 1:
         return Found(host.strip("[]"), int(port), is_legacy=True)
-    return Found(host.strip("[]"), int(port), told.hb, told.pub, told.epoch, told.net, told.caps)
+    return Found(host.strip("[]"), int(port), status.hb, status.pub, status.epoch, status.net, status.caps)
 
 
 class _Status(msgspec.Struct):

@@ -163,8 +163,8 @@ class Endpoints:
             self._refuse(peer, message, error.code, error.text)
 
     def _refuse(self, peer: bytes, message: Message, code: str, text: str) -> None:
-        told = {"Error": text[:ERROR_CHARS_MAX], "code": code}
-        self._answer(peer, message, DENIED, [msgspec.json.encode(told)])
+        refusal = {"Error": text[:ERROR_CHARS_MAX], "code": code}
+        self._answer(peer, message, DENIED, [msgspec.json.encode(refusal)])
 
     def _answer(self, peer: bytes, asked: Message, command: bytes, body: list[bytes]) -> None:
         when = times.answer(asked.time, time.time())

@@ -114,18 +114,18 @@ class Value(NamedTuple):
         return self.received is None
 
 
-def entry_of(name: str, told: dict[str, Any], *, is_stale: bool = False) -> Entry:
+def entry_of(name: str, answer: dict[str, Any], *, is_stale: bool = False) -> Entry:
     """An instance from a record in an answer."""
-    facts = _table(told.get("_dbp"))
-    record = {key: value for key, value in told.items() if key not in ("_dbp", "instances", "more")}
+    facts = _table(answer.get("_dbp"))
+    record = {key: value for key, value in answer.items() if key not in ("_dbp", "instances", "more")}
     return Entry(name=name, instance=str(facts.get("instance", "")), record=record, facts=facts, is_stale=is_stale)
 
 
-def entries_of(name: str, told: dict[str, Any]) -> list[Entry]:
+def entries_of(name: str, answer: dict[str, Any]) -> list[Entry]:
     """All instances of a name in an answer, the best one first (CAT-030)."""
-    listed = told.get("instances")
+    listed = answer.get("instances")
     is_list = isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed)
-    return [entry_of(name, one) for one in listed] if listed and is_list else [entry_of(name, told)]
+    return [entry_of(name, one) for one in listed] if listed and is_list else [entry_of(name, answer)]
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -102,7 +102,7 @@ BY_CODE: Final[dict[str, type[CatalogError]]] = {
 """Exceptions by a broker's code; every other code is `Denied`."""
 
 
-def error_of(told: dict[str, Any]) -> CatalogError:
+def error_of(answer: dict[str, Any]) -> CatalogError:
     """The error in a broker's JSON answer: a refusal with its code, or NotFound for a warning (CAT-033).
 
     >>> error_of({"Error": "no", "code": "name-taken", "service": "A"}).code
@@ -110,12 +110,12 @@ def error_of(told: dict[str, Any]) -> CatalogError:
     >>> error_of({"Error": "none", "warning": "inactive", "service": "zz", "state": "left"}).state
     'left'
     """
-    text, code, service = (str(told.get(key) or "") for key in ("Error", "code", "service"))
-    if "warning" in told or not code:
+    text, code, service = (str(answer.get(key) or "") for key in ("Error", "code", "service"))
+    if "warning" in answer or not code:
         missing = NotFound(text, service=service)
-        missing.state = str(told.get("state") or "unknown")
-        missing.last_seen = seen if isinstance(seen := told.get("last_seen"), int | float) else None
+        missing.state = str(answer.get("state") or "unknown")
+        missing.last_seen = seen if isinstance(seen := answer.get("last_seen"), int | float) else None
         return missing
-    fields = told.get("fields")
+    fields = answer.get("fields")
     named = tuple(map(str, fields)) if isinstance(fields, list) else ()
     return BY_CODE.get(code, Denied)(text, code, service=service, fields=named)

@@ -138,8 +138,8 @@ class Follower:
 
     def changes(self) -> list[Change]:
         """The changes to report, in order; the call empties the list."""
-        told, self._changes = self._changes, []
-        return told
+        changes, self._changes = self._changes, []
+        return changes
 
     # Input
 
@@ -164,18 +164,18 @@ class Follower:
         else:
             self._hear(heard, frames[2] if len(frames) > 2 else b"", now)
 
-    def answered(self, ticket: int, told: Any, now: int) -> None:
+    def answered(self, ticket: int, body: Any, now: int) -> None:
         """A query was answered. Raises CatalogError if the broker refuses the first snapshot."""
         if ticket != self._ticket or self.phase not in (Phase.SNAPSHOT, Phase.CATCHING_UP):
             return
-        if isinstance(told, dict) and "Error" in told and not self.epoch:
+        if isinstance(body, dict) and "Error" in body and not self.epoch:
             self._begin(Phase.SHUT)
-            raise error_of(told)
-        if self.phase is Phase.CATCHING_UP and told == {"resync": True}:
+            raise error_of(body)
+        if self.phase is Phase.CATCHING_UP and body == {"resync": True}:
             self._ask_snapshot()
             return
         try:
-            answer = msgspec.convert(told, Answer)
+            answer = msgspec.convert(body, Answer)
         except msgspec.ValidationError:
             self.garbled += 1
             self.failed(ticket, now)
@@ -263,8 +263,8 @@ class Follower:
             self.entries.pop(key, None)
         else:
             self.entries[key] = entry
-        told = "register" if op == "enter" and self._is_of_all else op
-        self._changes.append(Change(told, *key, entry, index, ts))
+        shown = "register" if op == "enter" and self._is_of_all else op
+        self._changes.append(Change(shown, *key, entry, index, ts))
 
     # Queries
 
@@ -293,7 +293,7 @@ class Follower:
             self.garbled += 1
             self.failed(self._ticket, now)
             return
-        fresh = {(told.name, told.instance): _entry(told.name, told.instance, told.record) for told in answer.records}
+        fresh = {(row.name, row.instance): _entry(row.name, row.instance, row.record) for row in answer.records}
         is_missed = self.epoch != answer.epoch or self.last != answer.index
         if self.epoch and is_missed:
             self._changes.append(Change("resync", "", "", None, answer.index))
@@ -335,11 +335,11 @@ class Follower:
 
         Those of another epoch are dropped: the next tick shows the new epoch.
         """
-        held, self._held = self._held, []
+        waiting, self._held = self._held, []
         self._begin(Phase.LIVE)
         self.last = index
         self._topic_due = now + TOPIC_SILENT_NS
-        for heard, record in held:
+        for heard, record in waiting:
             if self.phase is not Phase.LIVE:
                 self._held.append((heard, record))
             elif heard.epoch == self.epoch:
@@ -353,9 +353,9 @@ ANSWERED: Final[dict[Phase, Callable[[Follower, Answer, int], None]]] = {
 """The method that handles each answer."""
 
 
-def _entry(name: str, instance: str, told: dict[str, Any]) -> Entry:
-    facts = told.pop("_dbp", {})
-    return Entry(name=name, instance=instance, record=told, facts=facts if isinstance(facts, dict) else {})
+def _entry(name: str, instance: str, record: dict[str, Any]) -> Entry:
+    facts = record.pop("_dbp", {})
+    return Entry(name=name, instance=instance, record=record, facts=facts if isinstance(facts, dict) else {})
 
 
 def _instance(entry: Entry) -> Instance:

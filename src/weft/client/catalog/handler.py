@@ -53,12 +53,12 @@ class Bus:
         self._stir: Callable[[], None] | None = None
         self._publish: Callable[[list[bytes]], Any] | None = None
 
-    def put(self, told: dict[str, Any]) -> None:
+    def put(self, record: dict[str, Any]) -> None:
         """Add a record, from any thread; never waits."""
         if len(self._waiting) >= RECORDS_WAITING_MAX:
             self.dropped += 1
             return
-        self._waiting.append(told)
+        self._waiting.append(record)
         if len(self._waiting) == 1 and self._stir is not None:  # for further records it has been called already
             self._stir()
 
@@ -84,10 +84,10 @@ class Bus:
 
     def _publish_next(self, publish: Callable[[list[bytes]], Any]) -> None:
         self._seq += 1
-        told = {"v": 1, **self._waiting.popleft()}
-        told.update(service=self.service, instance=self.instance, seq=self._seq)
-        self._ring.append(told)
-        publish([f"log.{self.service}.{told['level']}".encode(), msgspec.json.encode(told)])
+        record = {"v": 1, **self._waiting.popleft()}
+        record.update(service=self.service, instance=self.instance, seq=self._seq)
+        self._ring.append(record)
+        publish([f"log.{self.service}.{record['level']}".encode(), msgspec.json.encode(record)])
 
     def again(self, payload: tuple[bytes, ...]) -> dict[str, Any]:
         """Answer `dbp.logs {"from","to"}`: the records with these numbers that are still kept (LOG-006)."""
@@ -95,7 +95,7 @@ class Bus:
             span = msgspec.json.decode(payload[0] if payload else b"{}", type=_Span)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CatalogError(f'wanted {{"from":1,"to":9}}: {error}', "bad-argument") from None
-        return {"logs": [told for told in self._ring if span.first <= told["seq"] <= span.last]}
+        return {"logs": [record for record in self._ring if span.first <= record["seq"] <= span.last]}
 
 
 class _Span(msgspec.Struct):

@@ -58,8 +58,8 @@ class Speaker:
         self._timer = self._loop.call_at(due_at, self._release)
 
     def _release(self) -> None:
-        held, self._held = self._held or (), None
+        waiting, self._held = self._held or (), None
         if self._timer is not None:
             self._timer.cancel()
-        for frames in held:
+        for frames in waiting:
             self._plug.say(frames)

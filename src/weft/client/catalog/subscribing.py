@@ -137,10 +137,10 @@ class Subscription(ReadAhead[Value]):
     def _changed(self, change: Change) -> None:
         """An instance has come, moved or left."""
         if change.op == "resync":
-            held = {entry.instance: entry for entry in self._watch.entries.values() if entry.name == self._name}
-            for instance in [instance for instance in self._feeds if instance not in held]:
+            present = {entry.instance: entry for entry in self._watch.entries.values() if entry.name == self._name}
+            for instance in [instance for instance in self._feeds if instance not in present]:
                 self._feeds.pop(instance).close()
-            for entry in held.values():
+            for entry in present.values():
                 self._follow(entry)
         elif change.entry is not None:
             self._follow(change.entry)

@@ -87,8 +87,8 @@ class Tapped(ReadAhead[Copied]):
             await asyncio.wait_for(self._greeted.wait(), CONNECT_S)
         await asyncio.sleep(SHARED_S)
         asked = {"service": self._service, "id": self.id, **self._wanted}
-        told = await self._client.told(QUERY, msgspec.json.encode(asked))
-        self.instances = list(map(str, told.get("instances", ())))
+        answer = await self._client.told(QUERY, msgspec.json.encode(asked))
+        self.instances = list(map(str, answer.get("instances", ())))
 
     def _heard(self, frames: list[bytes]) -> None:
         try:

@@ -162,11 +162,11 @@ class Watch(Feed):
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            told = await self._client.answered(*ask.frames)
+            answer = await self._client.answered(*ask.frames)
         except (CatalogTimeout, GarbledAnswer):
             self._follower.failed(ask.ticket, time.monotonic_ns())
         else:
-            self._follower.answered(ask.ticket, told, time.monotonic_ns())
+            self._follower.answered(ask.ticket, answer, time.monotonic_ns())
         self._act()
 
     def _wake(self) -> None:
@@ -256,9 +256,9 @@ class Copy:
         elif change.entry is not None:
             self._by_name.setdefault(change.name, {})[change.instance] = change.entry
         else:
-            held = self._by_name.get(change.name, {})
-            held.pop(change.instance, None)
-            if not held:
+            instances = self._by_name.get(change.name, {})
+            instances.pop(change.instance, None)
+            if not instances:
                 self._by_name.pop(change.name, None)
 
 

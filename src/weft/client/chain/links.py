@@ -136,9 +136,9 @@ class Link:
         return message
 
     def _conclude(self, message: Message, answer: Any) -> None:
-        said = self._answers(message, answer)
-        if said is not None:
-            self._say(message, *said)
+        reply = self._answers(message, answer)
+        if reply is not None:
+            self._say(message, *reply)
 
     def _fail(self, message: Message, error: Exception) -> None:
         name = getattr(self._handler, "__qualname__", repr(self._handler))

@@ -185,16 +185,16 @@ class Replay(ChainClient):
     def _judged(self) -> Outcome:
         """The outcome, with each answer compared to the recorded one."""
         outcome = self.outcome
-        for which, said in self.said.items():
+        for which, answer in self.said.items():
             recorded = self.recorded.get(which)
             if recorded is None:
                 continue
-            if recorded == said:
+            if recorded == answer:
                 outcome.same += 1
                 continue
             outcome.different += 1
             if len(outcome.differences) < DIFFERENCES_MAX:
-                outcome.differences.append((*which, _shown(recorded), _shown(said)))
+                outcome.differences.append((*which, _shown(recorded), _shown(answer)))
         return outcome
 
 

@@ -72,28 +72,28 @@ class Client:
 
     async def sessions(self) -> list[dict[str, Any]]:
         """The sessions of this node, each with name, state and schema."""
-        told: list[dict[str, Any]] = await self.ask("sessions")
-        return told
+        answer: list[dict[str, Any]] = await self.ask("sessions")
+        return answer
 
     async def status(self) -> dict[str, Any]:
         """The state of the session: name, schema, uuid, endpoint, operations, check, peers by state, conflicts, …."""
-        told: dict[str, Any] = await self.ask("status")
-        return told
+        answer: dict[str, Any] = await self.ask("status")
+        return answer
 
     async def peers(self) -> list[dict[str, Any]]:
         """The peers that are, or were, connected with this node."""
-        told: list[dict[str, Any]] = (await self.ask("peers"))["peers"]
-        return told
+        answer: list[dict[str, Any]] = (await self.ask("peers"))["peers"]
+        return answer
 
     async def sources(self) -> list[dict[str, Any]]:
         """All sources of entries, and up to which number this node has each of them."""
-        told: list[dict[str, Any]] = (await self.ask("sources"))["sources"]
-        return told
+        answer: list[dict[str, Any]] = (await self.ask("sources"))["sources"]
+        return answer
 
     async def digest(self) -> dict[str, Any]:
         """`digest` of the document, `check` of the log: two nodes where they are equal have the same (DOC-050)."""
-        told: dict[str, Any] = await self.ask("digest")
-        return told
+        answer: dict[str, Any] = await self.ask("digest")
+        return answer
 
     async def show(self, where: Reference | None = None, *, eids: bool = True) -> str:
         """The document, or an element of it, as Canonical XML on one line."""
@@ -102,11 +102,11 @@ class Client:
             first = await self.ask("show", **args)
             pieces, size = [first["xml"]], len(first["xml"])
             while size < first["size"]:
-                told = await self._piece(args, first["of"], size)
-                if told is None:
+                piece = await self._piece(args, first["of"], size)
+                if piece is None:
                     break  # the document has changed meanwhile: read it again from the start
-                pieces.append(told["xml"])
-                size += len(told["xml"])
+                pieces.append(piece["xml"])
+                size += len(piece["xml"])
             else:
                 return b"".join(pieces).decode()
 
@@ -120,13 +120,13 @@ class Client:
 
     async def element(self, where: Reference) -> dict[str, Any]:
         """One element: `xml`, `slot`, and `history`: who wrote which part of it, when, and what was there before."""
-        told: dict[str, Any] = await self.ask("element", reference=reference_of(where))
-        return told
+        answer: dict[str, Any] = await self.ask("element", reference=reference_of(where))
+        return answer
 
     async def conflicts(self, *, closed: bool = False) -> list[Conflict]:
         """The open conflicts, with `closed` all of them, in the order of the document's history (DOC-040)."""
-        told = await self.ask("conflicts", closed=closed)
-        return msgspec.convert(told["conflicts"], list[Conflict])
+        answer = await self.ask("conflicts", closed=closed)
+        return msgspec.convert(answer["conflicts"], list[Conflict])
 
     async def parked(self) -> list[Operation]:
         """Entries whose target is not known here yet (DOC-021)."""
@@ -136,25 +136,25 @@ class Client:
         """The operations that are known without a gap, in the order in which this node got them, from position `start` on."""
         position = start
         while True:
-            told = await self.ask("log", **{"from": position, "source": source})
-            for row in told["operations"]:
+            answer = await self.ask("log", **{"from": position, "source": source})
+            for row in answer["operations"]:
                 yield msgspec.convert(row, Operation)
-            position = told["next"]
-            if position >= told["total"]:
+            position = answer["next"]
+            if position >= answer["total"]:
                 return
 
     async def tail(self, count: int) -> list[Operation]:
         """The last operations that this node got, oldest first."""
-        told = await self.ask("log", tail=count)
-        rows = msgspec.convert(told["operations"], list[Operation])
-        if told["next"] < told["total"]:
-            rows += [operation async for operation in self.log(start=told["next"])]
+        answer = await self.ask("log", tail=count)
+        rows = msgspec.convert(answer["operations"], list[Operation])
+        if answer["next"] < answer["total"]:
+            rows += [operation async for operation in self.log(start=answer["next"])]
         return rows
 
     async def board(self, at: float | None = None) -> dict[str, Any]:
         """`board`: what a scoreboard shows, now or at an instant of session time (JAM-010); also the keys of `digest`."""
-        told: dict[str, Any] = await self.ask("board", **({} if at is None else {"at": at}))
-        return told
+        answer: dict[str, Any] = await self.ask("board", **({} if at is None else {"at": at}))
+        return answer
 
     def watch(self, *, operations: bool = True, events: bool = True) -> Watch:
         """Every change from now on: `async for change in doc.watch(): …`.
@@ -229,8 +229,8 @@ class Client:
 
     async def chats(self) -> list[dict[str, Any]]:
         """The chat lines since this node was started, oldest first: at, peer, text."""
-        told: list[dict[str, Any]] = (await self.ask("chat"))["chats"]
-        return told
+        answer: list[dict[str, Any]] = (await self.ask("chat"))["chats"]
+        return answer
 
     async def bring(self, bodies: Iterable[bytes]) -> dict[str, int]:
         """Add operations of other sources to the log, e.g. from an exported one.
@@ -239,9 +239,9 @@ class Client:
         """
         counts = {"taken": 0, "known": 0, "refused": 0}
         for batch in batches(bodies):
-            told = await self.ask("import", operations=batch)
+            answer = await self.ask("import", operations=batch)
             for name in counts:
-                counts[name] += told[name]
+                counts[name] += answer[name]
         return counts
 
     async def _edit(self, verb: str, where: Reference, **args: Any) -> Written:

@@ -118,6 +118,6 @@ def error_of(code: str, body: Any) -> DocError:
     >>> type(error).__name__, error.text, error.mend
     ('TooLarge', '70,000 bytes', 'smaller pieces')
     """
-    told = body if isinstance(body, dict) else {}
+    fields = body if isinstance(body, dict) else {}
     kind = BadReference if code.startswith("unknown-") else BY_CODE.get(code, DocError)
-    return kind(str(told.get("text", "")), code, str(told.get("mend", "")))
+    return kind(str(fields.get("text", "")), code, str(fields.get("mend", "")))

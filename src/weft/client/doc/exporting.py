@@ -52,21 +52,21 @@ def derbyjson(root: Tree) -> str:
 
     Other elements are listed under their tag; if the tag is a key of DerbyJSON itself, under `elements`.
     """
-    told: dict[str, Any] = {"type": "game", "version": "0.2", **_attributes(root), "teams": {}, "periods": []}
-    taken = {*told, "elements"}
+    game: dict[str, Any] = {"type": "game", "version": "0.2", **_attributes(root), "teams": {}, "periods": []}
+    taken = {*game, "elements"}
     for child in root.children:
         if child.tag == "team":
             people = [_plain(person) for person in child.children if person.tag == "person"]
-            told["teams"][child.attributes.get("id", "")] = {**_attributes(child, "id"), "persons": people}
+            game["teams"][child.attributes.get("id", "")] = {**_attributes(child, "id"), "persons": people}
         elif child.tag == "period":
             jams = [_jam(jam) for jam in child.children if jam.tag == "jam"]
             others = [_event(other) for other in child.children if other.tag != "jam"]
-            told["periods"].append({**_attributes(child), "jams": jams, "events": others})
+            game["periods"].append({**_attributes(child), "jams": jams, "events": others})
         elif child.tag in taken:
-            told.setdefault("elements", []).append({"tag": child.tag, **_plain(child)})
+            game.setdefault("elements", []).append({"tag": child.tag, **_plain(child)})
         else:
-            told.setdefault(child.tag, []).append(_plain(child))
-    return json.dumps(told, ensure_ascii=False, indent=2) + "\n"
+            game.setdefault(child.tag, []).append(_plain(child))
+    return json.dumps(game, ensure_ascii=False, indent=2) + "\n"
 
 
 def _jam(node: Tree) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def _event(node: Tree) -> dict[str, Any]:
 
 def _plain(node: Tree) -> dict[str, Any]:
     """An element with its attributes, text and children."""
-    told = _attributes(node)
+    fields = _attributes(node)
     if node.text:
-        told["text"] = node.text
+        fields["text"] = node.text
     if node.children:
-        told["children"] = [{"tag": child.tag, **_plain(child)} for child in node.children]
-    return told
+        fields["children"] = [{"tag": child.tag, **_plain(child)} for child in node.children]
+    return fields
 
 
 def _attributes(node: Tree, *but: str) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def score_sheet(rows: list[dict[str, Any]]) -> str:
     sheet.writerow(SHEET)
     for row in rows:
         for team in ("home", "away"):
-            told = {"team": team, **{name: row[name] for name in ("period", "jam", "begin", "duration")}, **row[team]}
-            sheet.writerow([_cell(told.get(name)) for name in SHEET])
+            cells = {"team": team, **{name: row[name] for name in ("period", "jam", "begin", "duration")}, **row[team]}
+            sheet.writerow([_cell(cells.get(name)) for name in SHEET])
     return out.getvalue()
 
 

@@ -156,13 +156,13 @@ def lines_of(header: Header, entries: Iterable[Entry]) -> Iterator[str]:
     yield _line({"operations": len(kept), "check": tally.check, "document": engine.digest()})
 
 
-def _line(told: dict[str, Any]) -> str:
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def _facts(entry: Entry, eff: float) -> dict[str, Any]:
     source, sequence = entry.pair
-    told = {
+    fields = {
         "source": uuid_text(source),
         "sequence": sequence,
         "eff": eff,
@@ -170,9 +170,9 @@ def _facts(entry: Entry, eff: float) -> dict[str, Any]:
         "received_from": entry.received_from,
     }
     try:
-        return {**told, "body": entry.body.decode()}
+        return {**fields, "body": entry.body.decode()}
     except UnicodeDecodeError:
-        return {**told, "base64": base64.b64encode(entry.body).decode()}
+        return {**fields, "base64": base64.b64encode(entry.body).decode()}
 
 
 # Reading
@@ -192,13 +192,13 @@ def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
             continue
         if header is not None and trailer is not None:
             raise BadFile(f"line {number}: there are lines after the trailer", mend="one log per file")
-        told = _read(line, number, faults, partial=partial)
+        fields = _read(line, number, faults, partial=partial)
         if header is None:
-            header = _header(told)
-        elif "operations" in told:
-            trailer = told
-        elif told:
-            entries.append(_entry(told, number))
+            header = _header(fields)
+        elif "operations" in fields:
+            trailer = fields
+        elif fields:
+            entries.append(_entry(fields, number))
     if header is None:
         raise BadFile("it is empty", mend=AGAIN)
     faults += _faults(header, entries, trailer)
@@ -209,39 +209,39 @@ def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
 
 def _read(line: str, number: int, faults: list[str], *, partial: bool) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        fields = json.loads(line)
         if "\\u" in line:
-            json.dumps(told, ensure_ascii=False).encode()  # a lone surrogate can be neither shown nor written
+            json.dumps(fields, ensure_ascii=False).encode()  # a lone surrogate can be neither shown nor written
     except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, dict):
-        return told
+        fields = None
+    if isinstance(fields, dict):
+        return fields
     if not partial or number == 1:
         raise BadFile(f"line {number} is not a JSON object", mend=AGAIN if number > 1 else "a file of weft doc export")
     faults.append(f"line {number} cannot be read")
     return {}
 
 
-def _header(told: dict[str, Any]) -> Header:
-    if told.get("format") != FORMAT:
-        raise BadFile(f"its format is {told.get('format')!r}, not {FORMAT!r}", mend="a file of weft doc export")
-    if told.get("fold") != FOLD:
-        text = f"it is for version {told.get('fold')!r} of the folding rules; this program has version {FOLD}"
+def _header(fields: dict[str, Any]) -> Header:
+    if fields.get("format") != FORMAT:
+        raise BadFile(f"its format is {fields.get('format')!r}, not {FORMAT!r}", mend="a file of weft doc export")
+    if fields.get("fold") != FOLD:
+        text = f"it is for version {fields.get('fold')!r} of the folding rules; this program has version {FOLD}"
         raise BadFile(text, mend="the version of Weft that has written it")
-    header = Header(str(told.get("session", "")), str(told.get("schema", "")), str(told.get("schema_text", "")))
-    if header.load().genesis_sha256 != told.get("genesis_sha256"):
+    header = Header(str(fields.get("session", "")), str(fields.get("schema", "")), str(fields.get("schema_text", "")))
+    if header.load().genesis_sha256 != fields.get("genesis_sha256"):
         text = f"the schema {header.schema!r} is another one where the file was written"
         raise BadFile(text, mend="the version of Weft that has written it")
     return header
 
 
-def _entry(told: dict[str, Any], number: int) -> Entry:
+def _entry(fields: dict[str, Any], number: int) -> Entry:
     try:
-        body = base64.b64decode(told["base64"]) if "base64" in told else str(told["body"]).encode()
+        body = base64.b64decode(fields["base64"]) if "base64" in fields else str(fields["body"]).encode()
         operation = parse(body)
-        if (operation.source, operation.sequence) != (uuid_of(str(told["source"])), told["sequence"]):
+        if (operation.source, operation.sequence) != (uuid_of(str(fields["source"])), fields["sequence"]):
             raise BadFile(f"line {number} has another source or sequence than its body", mend=AGAIN)
-        return Entry(operation, body, int(told.get("received_at", 0)), str(told.get("received_from", "")))
+        return Entry(operation, body, int(fields.get("received_at", 0)), str(fields.get("received_from", "")))
     except (KeyError, ValueError, TypeError, OverflowError, PeerError) as error:
         raise BadFile(f"line {number} holds no operation: {error}", mend=AGAIN) from None
 

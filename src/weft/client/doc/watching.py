@@ -47,14 +47,14 @@ class Watch(Feed, Waiter):
         if not self._number:
             await self.__aenter__()
         while True:
-            told = await self._take()
-            if told is LOST:
+            news = await self._take()
+            if news is LOST:
                 self._is_whole = True
                 continue
-            self._link.add(self._number, "heard", self._session(), {"n": told["n"]})
-            if "check" not in told:
+            self._link.add(self._number, "heard", self._session(), {"n": news["n"]})
+            if "check" not in news:
                 continue
-            change = msgspec.convert(told, Change)
+            change = msgspec.convert(news, Change)
             if self._is_whole:
                 change = msgspec.structs.replace(change, is_whole=True)
                 self._is_whole = False

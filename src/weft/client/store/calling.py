@@ -127,8 +127,8 @@ class Caller:
 
     def _fall(self, why: str) -> None:
         self._link = None
-        said, self._said = list(self._said.values()), {}
-        for asked in reversed(said):
+        sent, self._said = list(self._said.values()), {}
+        for asked in reversed(sent):
             if asked.repeats:
                 asked.is_repeated = True
                 self._unsaid.appendleft(asked)

@@ -186,7 +186,7 @@ class Client:
             raise BadRequest(f"{unknown[0]!r} is none of {', '.join(STATES)}")
         request = clients.Request(action="get_state", **dict.fromkeys(wanted, True))  # type: ignore[arg-type]  # all of them are flags here
         answer = await self._caller.ask(request, repeats=True)
-        return {word: told for word in wanted if (told := getattr(answer, word)) is not UNSET}
+        return {word: value for word in wanted if (value := getattr(answer, word)) is not UNSET}
 
     # Writing
 
@@ -233,7 +233,7 @@ class Client:
             answer = await self._caller.ask(
                 clients.Request(action="batch", ops=[*ops], nchain=0), repeats=_repeats(ops)
             )
-            return [bool(told.get("changed")) for told in answer.results] if answer.results is not UNSET else []
+            return [bool(result.get("changed")) for result in answer.results] if answer.results is not UNSET else []
         return [await self._write_one(op) for op in ops]
 
     async def _write_one(self, op: clients.Op) -> bool:

@@ -1,7 +1,7 @@
 """Files of a store, read and written by a client, in the format of MoaT-KV's saves and logs (ADM-012, ADM-013).
 
 events = list(read_file(path))                   the entries of a file, in its order
-loaded = await load_new(client, events, told)    writes them as new changes of the node, in batches
+loaded = await load_new(client, events, report)  writes them as new changes of the node, in batches
 differences = await compare(client, events)      what loading would change, and what only the store has
 saved = await save(client, path)                 writes everything the node has, with deletions and the hidden tree
 """
@@ -116,12 +116,12 @@ async def _write(client: "Client", file: BinaryIO) -> Saved:
 
 async def _state(client: "Client", deleted: list[Event]) -> State:
     """The node's state. As in files of MoaT-KV, the ticks of deletions that are still remembered count as deleted."""
-    told = await client.state("nodes", "known", "deleted")
-    gone = ticks_of_wire(told.get("deleted", {}))
+    state = await client.state("nodes", "known", "deleted")
+    gone = ticks_of_wire(state.get("deleted", {}))
     for event in deleted:
         gone.setdefault(event.node, RangeSet()).add(event.tick)
-    nodes = {node: tick or 0 for node, tick in told.get("nodes", {}).items()}
-    return State(nodes, ticks_of_wire(told.get("known", {})), gone, client.name)
+    nodes = {node: tick or 0 for node, tick in state.get("nodes", {}).items()}
+    return State(nodes, ticks_of_wire(state.get("known", {})), gone, client.name)
 
 
 def _sync_directory(path: File) -> None:
@@ -161,12 +161,12 @@ def wanted(events: Iterable[Event]) -> Iterator[Event]:
     yield from hidden
 
 
-async def load_new(client: "Client", events: Iterable[Event], told: Callable[[int], None]) -> Loaded:
-    """Write the entries as new changes of this node, deletions too, in batches; `told` gets the size of each one done.
+async def load_new(client: "Client", events: Iterable[Event], report: Callable[[int], None]) -> Loaded:
+    """Write the entries as new changes of this node, deletions too, in batches; `report` gets the size of each one done.
 
     Equal values are not written again, so a load that broke off can simply be repeated. StoreError if the store went away.
     """
-    loading = _Loading(client, told)
+    loading = _Loading(client, report)
     for event in wanted(events):
         await loading.take(event)
     return await loading.end()
@@ -175,8 +175,8 @@ async def load_new(client: "Client", events: Iterable[Event], told: Callable[[in
 class _Loading:
     """Sends batches, several at a time. A batch has each path once, and batches with the same path go one after another."""
 
-    def __init__(self, client: "Client", told: Callable[[int], None]) -> None:
-        self._client, self._told = client, told
+    def __init__(self, client: "Client", report: Callable[[int], None]) -> None:
+        self._client, self._report = client, report
         self._ops: dict[bytes, clients.Op] = {}
         self._bytes = 0
         self._open: list[asyncio.Task[None]] = []
@@ -223,7 +223,7 @@ class _Loading:
             changed = [await self._one(op) for op in ops]
         self._changed += sum(is_changed is True for is_changed in changed)
         self._same += sum(is_changed is False for is_changed in changed)
-        self._told(len(ops))
+        self._report(len(ops))
 
     async def _one(self, op: clients.Op) -> bool | None:
         """Send one write of a refused batch alone, to find the one that is refused; None: it is this one."""

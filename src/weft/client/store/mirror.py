@@ -115,11 +115,11 @@ class Mirror(Mapping[Where, Any]):
 
     async def _follow(self) -> None:
         try:
-            async for told in self._watch:
-                if isinstance(told, Mark):
-                    self._mark(told)
+            async for change in self._watch:
+                if isinstance(change, Mark):
+                    self._mark(change)
                 else:
-                    self._take(told)
+                    self._take(change)
                 self._stir()
             self._error = StoreError("the node has ended the watch", "closed")
         except StoreError as error:
@@ -184,8 +184,10 @@ class _Reader:
         self._number += 1
         self._waiting[key, self._number] = change
         if len(self._waiting) > self._most:
-            newest = {held: number for held, number in self._waiting}  # noqa: C416  # keeps the last one of each key
-            self._waiting = OrderedDict((at, held) for at, held in self._waiting.items() if newest[at[0]] == at[1])
+            newest = {waiting: number for waiting, number in self._waiting}  # noqa: C416  # keeps the last one of each key
+            self._waiting = OrderedDict(
+                (at, waiting) for at, waiting in self._waiting.items() if newest[at[0]] == at[1]
+            )
             self._most = max(CHANGES_AHEAD_MAX, 2 * len(self._waiting))
         self._filled.set()
 

@@ -98,9 +98,9 @@ class Items:
 
     def fields(self, item: clients.Answer) -> dict[str, Any]:
         """The fields of the entry, by name."""
-        told = item.path if item.path is not UNSET else ()
+        shortened = item.path if item.path is not UNSET else ()
         try:
-            path = (*self._base, *self._expander.full(item.depth if item.depth is not UNSET else 0, told))
+            path = (*self._base, *self._expander.full(item.depth if item.depth is not UNSET else 0, shortened))
             chain = clients.chain_of(item.chain) if isinstance(item.chain, clients.Links) else None
             until = clients.until_of(item)
         except PeerError as error:

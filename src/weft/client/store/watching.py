@@ -66,13 +66,13 @@ class Watch(Feed):
     async def __anext__(self) -> Any:
         """The next change; with `marks` also a Mark."""
         while True:
-            told = self._unread.pop(0) if self._unread else await self._next()
-            if isinstance(told, Change):
-                return told
-            if told is None:
+            change = self._unread.pop(0) if self._unread else await self._next()
+            if isinstance(change, Change):
+                return change
+            if change is None:
                 raise StopAsyncIteration
             if self._marks:
-                return told
+                return change
 
     async def _next(self) -> Change | Mark | None:
         if not self._has_begun:
@@ -86,8 +86,8 @@ class Watch(Feed):
                 self._stream.close()
                 self._stream = None
                 return Mark("lost", error.text)
-            if (told := self._read(item)) is not None:
-                return told
+            if (change := self._read(item)) is not None:
+                return change
             if item.state == "end":
                 break
         self.close()
@@ -97,18 +97,18 @@ class Watch(Feed):
         """The change or mark in an item; None if it has neither."""
         if item.state in ("start", "end"):
             return None
-        told: Change | Mark
+        change: Change | Mark
         if item.state:
             if item.state == "gap":
                 self._items = Items(self._wanted.path)
             self._is_old = item.state == "gap"
-            told = Mark(item.state)
+            change = Mark(item.state)
         else:
             position = None if item.position is UNSET else item.position
-            told = Change(**self._items.fields(item), position=position, is_old=self._is_old)
+            change = Change(**self._items.fields(item), position=position, is_old=self._is_old)
         if item.position is not UNSET:
             self._position = item.position
-        return told
+        return change
 
     async def _begin(self) -> None:
         if self._is_closed:
