@@ -43,8 +43,8 @@ RIGHT: list[tuple[type[Checker], str, str]] = [
     (
         Durable,
         "the lake of a damaged root has it",
-        "r starts root | a takes 1 | r holds a 1 | r drains 1: a 1 | r loses by damage a 1 | r disk harmed |"
-        "a sends r 1: a 1 | r tells a 1 safe 1 | r restores",
+        ("r starts root | a takes 1 | r holds a 1 | r drains 1: a 1 | r loses by damage a 1 | r disk harmed |"
+        "a sends r 1: a 1 | r tells a 1 safe 1 | r restores"),
     ),
     (
         Order,
