@@ -12,7 +12,8 @@ import msgspec
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim import catalogplan
-from weft.sim.catalogplan import BEGIN_NS, Draw, Fault, Size, befall, broker_of, draw_catalog, menu_of
+from weft.sim.catalogplan import BEGIN_NS, Draw, Fault, Size, befall, broker_of, draw_catalog
+from weft.sim.drawing import menu_of
 from weft.sim.plan import Action, HostPlan, NodePlan, Plan
 
 BRIDGED: Final[dict[str, Size]] = {"bridges": Size((2, 3), (3, 8), (1, 1), (60 * SECOND, 120 * SECOND))}
@@ -84,7 +85,15 @@ def draw_bridges(seed: str, scenario: str = "bridges") -> Plan:
         for number in range(chance.randint(1, 3))
     )
     services, watchers = catalogplan.split(hosts)
-    draw = Draw(chance, catalogplan.ROOT, brokers, services, watchers + callers, BEGIN_NS, plan.safety_ns)
+    draw = Draw(
+        chance=chance,
+        root=catalogplan.ROOT,
+        brokers=brokers,
+        services=services,
+        watchers=watchers + callers,
+        begin_ns=BEGIN_NS,
+        end_ns=plan.safety_ns,
+    )
     menu = menu_of(chance, FAULTS)
     actions = [*plan.actions, *befall(f"{seed}/bridges", menu, draw, FAULTS)]
     assert plan.catalog is not None, "drawn with brokers"

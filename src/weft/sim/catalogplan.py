@@ -6,10 +6,12 @@ duplicated, late or damaged.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim import drawing
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, CatalogPlan, HostPlan, NodePlan, Plan, Weather
 
@@ -38,28 +40,18 @@ CATALOGS: Final[dict[str, Size]] = {
 restarts."""
 
 
-class Draw(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Draw(drawing.Draw):
     """What faults are drawn from: a random generator, the machines, and the times."""
 
-    chance: Chance
     root: str
     brokers: tuple[str, ...]
     services: tuple[HostPlan, ...]
     watchers: tuple[HostPlan, ...]
-    begin_ns: int
-    end_ns: int
-
-    def moment(self) -> int:
-        """A random instant while there are faults."""
-        return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
         """A span: too short to be noticed, or many intervals long; both equally likely."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(6))
-
-    def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
-        return [begin, end] if end.at < self.end_ns else [begin]
 
     def host(self) -> HostPlan:
         """A service, or a watcher."""
@@ -208,13 +200,6 @@ FAULTS: Final[dict[str, Fault]] = {
 RARE: Final = frozenset({"die_for_good", "step", "drift", "forge", "fill", "deregister"})
 
 
-def menu_of(chance: Chance, faults: Mapping[str, Fault] = FAULTS) -> tuple[str, ...]:
-    """Which faults can occur: one run in ten has all, half of the others few."""
-    kind = chance.random()
-    share = 1.0 if kind < 0.1 else 0.2 if kind < 0.55 else 0.5
-    return tuple(name for name in faults if chance.random() < share) or (chance.choice(tuple(faults)),)
-
-
 def hosts_of(chance: Chance, brokers: tuple[str, ...], services: int, watchers: int) -> tuple[HostPlan, ...]:
     """Services and watchers, each at one of the brokers."""
     made = []
@@ -238,7 +223,7 @@ def befall(seed: str, menu: tuple[str, ...], draw: Draw, faults: Mapping[str, Fa
     """Draw the faults of a run, and changes of services' own records."""
     made: list[Action] = []
     for name in menu:
-        mine = draw._replace(chance=Chance(f"{seed}/catalog/{name}"))
+        mine = draw.by(f"{seed}/catalog/{name}")
         times = 1 if name in RARE else mine.chance.randint(1, 5)
         made += [action for _ in range(times) for action in faults[name](mine)]
     chance = Chance(f"{seed}/catalog/changes")
@@ -263,8 +248,18 @@ def draw_catalog(seed: str, scenario: str = "catalog", of: Size | None = None) -
     brokers = (ROOT, *below) if chance.random() < 0.3 else below
     hosts = hosts_of(Chance(f"{seed}/hosts"), brokers, chance.randint(*size.services), chance.randint(*size.watchers))
     safety_ns = BEGIN_NS + chance.randint(*size.safety_ns)
-    menu = size.menu or menu_of(Chance(f"{seed}/menu"))
-    actions = befall(seed, menu, Draw(chance, ROOT, brokers, *split(hosts), BEGIN_NS, safety_ns))
+    menu = size.menu or drawing.menu_of(Chance(f"{seed}/menu"), FAULTS)
+    services, watchers = split(hosts)
+    draw = Draw(
+        chance=chance,
+        root=ROOT,
+        brokers=brokers,
+        services=services,
+        watchers=watchers,
+        begin_ns=BEGIN_NS,
+        end_ns=safety_ns,
+    )
+    actions = befall(seed, menu, draw)
     delay = chance.choice((1, 5, 20)) * MILLISECOND
     return Plan(
         seed=seed,

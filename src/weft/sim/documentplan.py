@@ -5,10 +5,12 @@ few others, and hears of the rest from them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim import drawing
 from weft.sim.plan import Action, DocumentPlan, NodePlan, Plan
 
 ROOT: Final = "root"
@@ -35,25 +37,15 @@ DOCUMENTS: Final[dict[str, Size]] = {
 """Scenarios: a few nodes; many of them; one node whose disk is lost, or replaced by an old one."""
 
 
-class Draw(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Draw(drawing.Draw):
     """What faults are drawn from: a random generator, the machines, and the times."""
 
-    chance: Chance
     names: tuple[str, ...]
-    begin_ns: int
-    end_ns: int
-
-    def moment(self) -> int:
-        """A random instant while there are faults."""
-        return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
         """A span: too short to be noticed, or longer than the silence after which a peer counts as gone."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(7))
-
-    def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
-        return [begin, end] if end.at < self.end_ns else [begin]
 
     def two(self) -> list[str]:
         return self.chance.sample(self.names, k=2)
@@ -134,18 +126,11 @@ FAULTS: Final[dict[str, Fault]] = {
 RARE: Final = frozenset({"lose", "fill", "halves"})
 
 
-def menu_of(chance: Chance) -> tuple[str, ...]:
-    """Which faults can occur: one run in ten has all, half of the others few."""
-    kind = chance.random()
-    share = 1.0 if kind < 0.1 else 0.2 if kind < 0.55 else 0.5
-    return tuple(name for name in FAULTS if chance.random() < share) or (chance.choice(tuple(FAULTS)),)
-
-
 def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
     """Draw the faults of a run."""
     made: list[Action] = []
     for name in menu:
-        mine = draw._replace(chance=Chance(f"{seed}/document/{name}"))
+        mine = draw.by(f"{seed}/document/{name}")
         times = 1 if name in RARE else mine.chance.randint(1, 5)
         made += [action for _ in range(times) for action in FAULTS[name](mine)]
     return made
@@ -171,10 +156,10 @@ def draw_documents(seed: str, scenario: str = "documents") -> Plan:
     names = (ROOT, *"abcdefg"[: chance.randint(*size.nodes)])
     editing = names if chance.random() < 0.5 else names[1:]
     safety_ns = BEGIN_NS + chance.randint(*size.safety_ns)
-    draw = Draw(chance, editing, BEGIN_NS, safety_ns)
-    menu = size.menu or menu_of(Chance(f"{seed}/menu"))
+    draw = Draw(chance=chance, names=editing, begin_ns=BEGIN_NS, end_ns=safety_ns)
+    menu = size.menu or drawing.menu_of(Chance(f"{seed}/menu"), FAULTS)
     actions = befall(seed, menu, draw)
-    actions += entries(draw._replace(chance=Chance(f"{seed}/entries")), chance.randint(*size.entries))
+    actions += entries(draw.by(f"{seed}/entries"), chance.randint(*size.entries))
     delay = chance.choice((1, 5, 20, 200)) * MILLISECOND
     sessions = ("bout", "notes")[: chance.choice((1, 1, 2))]
     return Plan(

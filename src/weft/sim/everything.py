@@ -41,7 +41,8 @@ def enrich(plan: Plan, seed: str) -> Plan:
     actions += _of_store(seed, names, begin, plan.safety_ns)
     actions += _of_catalog(seed, brokers, hosts, begin, plan.safety_ns)
     actions += documentplan.entries(
-        documentplan.Draw(Chance(f"{seed}/entries"), editing, begin, plan.safety_ns), chance.randint(5, 30)
+        documentplan.Draw(chance=Chance(f"{seed}/entries"), names=editing, begin_ns=begin, end_ns=plan.safety_ns),
+        chance.randint(5, 30),
     )
     actions += _of_clones(Chance(f"{seed}/clones"), begin, plan.safety_ns)
     return msgspec.structs.replace(
@@ -65,7 +66,8 @@ def share(plan: Plan, seed: str) -> Plan:
     begin = min(BEGIN_NS, plan.safety_ns // 2)
     actions = [*plan.actions, Action(begin // 2, "found", root), *_of_store(seed, names, begin, plan.safety_ns)]
     actions += documentplan.entries(
-        documentplan.Draw(Chance(f"{seed}/entries"), editing, begin, plan.safety_ns), chance.randint(5, 15)
+        documentplan.Draw(chance=Chance(f"{seed}/entries"), names=editing, begin_ns=begin, end_ns=plan.safety_ns),
+        chance.randint(5, 15),
     )
     nodes = (_node(node, names, (), editing) for node in plan.nodes)
     return msgspec.structs.replace(
@@ -93,14 +95,17 @@ def _node(node: NodePlan, names: tuple[str, ...], brokers: tuple[str, ...], edit
 
 def _of_store(seed: str, names: tuple[str, ...], begin: int, end: int) -> list[Action]:
     chance = Chance(f"{seed}/asks")
-    draw = storeplan.Draw(chance, names, begin, end, CLOCK_MS * MILLISECOND)
+    draw = storeplan.Draw(chance=chance, names=names, begin_ns=begin, end_ns=end, clock_ns=CLOCK_MS * MILLISECOND)
     return storeplan.asks(draw, chance.randint(20, 80), begin)
 
 
 def _of_catalog(seed: str, brokers: tuple[str, ...], hosts: tuple[HostPlan, ...], begin: int, end: int) -> list[Action]:
     chance = Chance(f"{seed}/catalog")
     menu = tuple(name for name in CATALOG_FAULTS if chance.random() < 0.4)
-    draw = catalogplan.Draw(chance, "", brokers, *catalogplan.split(hosts), begin, end)
+    services, watchers = catalogplan.split(hosts)
+    draw = catalogplan.Draw(
+        chance=chance, root="", brokers=brokers, services=services, watchers=watchers, begin_ns=begin, end_ns=end
+    )
     return catalogplan.befall(seed, menu, draw)
 
 

@@ -6,12 +6,14 @@ majority could elect a root.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim import drawing
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, FleetPlan, GroupPlan, Metric, NodePlan, Plan, Weather
 from weft.sim.rarely import draw_rare
@@ -22,10 +24,10 @@ BUILT_BEATS: Final = 10
 RATES_MS: Final = (500, 1_000, 2_000, 5_000)
 
 
-class Draw(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Draw(drawing.Draw):
     """What faults of a fleet are drawn from."""
 
-    chance: Chance
     fleet: FleetPlan
     root: str
     collectors: tuple[str, ...]
@@ -33,8 +35,6 @@ class Draw(NamedTuple):
     members: tuple[str, ...]
     others: tuple[str, ...]
     """Nodes of other fleets."""
-    begin_ns: int
-    end_ns: int
 
     @property
     def dead_ns(self) -> int:
@@ -44,17 +44,9 @@ class Draw(NamedTuple):
     def names(self) -> tuple[str, ...]:
         return (self.root, *self.collectors, *self.members)
 
-    def moment(self) -> int:
-        """A random instant while there are faults."""
-        return self.chance.randrange(self.begin_ns, self.end_ns)
-
     def span(self, most_dead: int = 3) -> int:
         """A span from a fifth of the silence that means death to several times that."""
         return self.chance.randint(self.dead_ns // 5, most_dead * self.dead_ns)
-
-    def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
-        return [begin, end] if end.at < self.end_ns else [begin]
 
 
 Fault = Callable[[Draw], list[Action]]
@@ -451,7 +443,7 @@ def draw_fleet(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
         drawn = _fleet(Chance(f"{seed}/fleet/{number}"), number, variant, (heartbeat_ms, dead_after))
         fleets.append(drawn.fleet)
         nodes += _nodes(Chance(f"{seed}/nodes/{number}"), drawn, variant)
-        actions += _faults(seed, drawn._replace(begin_ns=begin_ns, end_ns=safety_ns), variant)
+        actions += _faults(seed, replace(drawn, begin_ns=begin_ns, end_ns=safety_ns), variant)
     delay = MILLISECOND if variant.is_quick else chance.choice((1, 5, 20)) * MILLISECOND
     weather = Weather(loss=0 if variant.is_quick else chance.randint(0, SHARE * 3 // 10), late_ns=SECOND)
     return Plan(
@@ -491,7 +483,9 @@ def _fleet(chance: Chance, number: int, variant: Variant, times: tuple[int, int]
         named = lower[:1] if chance.random() < 0.5 else ()
         groups.append(GroupPlan(name=f"{mark}g2", members=lower, collectors=named, parent=parent, metrics=(metric,)))
     fleet = FleetPlan(name=mark + FLEET_NAME, heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
-    return Draw(chance, fleet, root, collectors, members, (), 0, 0)
+    return Draw(
+        chance=chance, fleet=fleet, root=root, collectors=collectors, members=members, others=(), begin_ns=0, end_ns=0
+    )
 
 
 def _nodes(chance: Chance, drawn: Draw, variant: Variant) -> list[NodePlan]:
@@ -520,7 +514,7 @@ def _nodes(chance: Chance, drawn: Draw, variant: Variant) -> list[NodePlan]:
 def _faults(seed: str, drawn: Draw, variant: Variant) -> list[Action]:
     made: list[Action] = []
     for index, fault in enumerate(variant.faults):
-        draw = drawn._replace(chance=Chance(f"{seed}/{drawn.fleet.name}/{fault.__name__}/{index}"))
+        draw = drawn.by(f"{seed}/{drawn.fleet.name}/{fault.__name__}/{index}")
         for _ in range(draw.chance.randint(1, variant.times)):
             made += fault(draw)
     return made

@@ -5,10 +5,12 @@ half of the runs the times of the store are short, so that deletions are forgott
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim import drawing
 from weft.sim.plan import Action, Link, NodePlan, Plan, StorePlan
 from weft.sim.rarely import draw_rare
 
@@ -46,17 +48,12 @@ STORE_SCENARIOS: Final[dict[str, Size]] = {
 flooded with several times what its memory holds; an hour."""
 
 
-class Draw(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Draw(drawing.Draw):
     """What faults are drawn from: a random generator, the machines, and the times."""
 
-    chance: Chance
     names: tuple[str, ...]
-    begin_ns: int
-    end_ns: int
     clock_ns: int
-
-    def moment(self) -> int:
-        return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def one(self) -> str:
         return self.chance.choice(self.names)
@@ -64,10 +61,6 @@ class Draw(NamedTuple):
     def span(self) -> int:
         """A span: too short to be noticed, or many clocks long; both equally likely."""
         return self.chance.randint(SECOND // 10, SECOND << self.chance.randrange(7))
-
-    def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
-        return [begin, end] if end.at < self.end_ns else [begin]
 
 
 Fault = Callable[[Draw], list[Action]]
@@ -250,15 +243,15 @@ def draw_store(seed: str, scenario: str = "store") -> Plan:
     clock_ns = chance.choice(size.clocks_ms) * MILLISECOND
     begin_ns = 2 * SECOND + chance.choice((0, 4, 8)) * clock_ns
     safety_ns = begin_ns + chance.randint(*size.safety_ns)
-    draw = Draw(chance, names, begin_ns, safety_ns, clock_ns)
+    draw = Draw(chance=chance, names=names, begin_ns=begin_ns, end_ns=safety_ns, clock_ns=clock_ns)
     menu = size.menu or menu_of(Chance(f"{seed}/menu"))
     actions = [Action(SECOND, "found", FOUNDER)]
     for name in menu:
-        mine = draw._replace(chance=Chance(f"{seed}/fault/{name}"))
+        mine = draw.by(f"{seed}/fault/{name}")
         times = 1 if name in RARE else mine.chance.randint(1, 4)
         actions += [action for _ in range(times) for action in FAULTS[name](mine)]
     ask = _flood if size.megabytes else asks
-    actions += ask(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
+    actions += ask(draw.by(f"{seed}/asks"), chance.randint(*size.asks), begin_ns)
     delay = chance.choice((1, 5, 20)) * MILLISECOND
     return Plan(
         seed=seed,
@@ -282,17 +275,13 @@ def draw_store(seed: str, scenario: str = "store") -> Plan:
 
 
 def menu_of(chance: Chance) -> tuple[str, ...]:
-    """Which faults can occur: one run in ten has all, half of the others few."""
-    kind = chance.random()
-    share = 1.0 if kind < 0.1 else 0.15 if kind < 0.55 else 0.5
-    chosen = [name for name in FAULTS if chance.random() < share] or [chance.choice(tuple(FAULTS))]
+    """Which faults can occur; of some only one in a run, and only with some others."""
+    chosen = drawing.menu_of(chance, FAULTS, few=0.15)
     lasts = [name for name in chosen if name in ONE_OF]
     if len(lasts) > 1:
         kept = chance.choice(lasts)
-        chosen = [name for name in chosen if name not in ONE_OF or name == kept]
-    if "go_back" in chosen:
-        chosen = [name for name in chosen if name not in ALONE]
-    return tuple(chosen)
+        chosen = tuple(name for name in chosen if name not in ONE_OF or name == kept)
+    return tuple(name for name in chosen if name not in ALONE) if "go_back" in chosen else chosen
 
 
 def asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:

@@ -15,6 +15,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.sim.bridgeplan import BRIDGED, draw_bridges
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
+from weft.sim.drawing import menu_of
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
 from weft.sim.fleetplan import FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
@@ -263,17 +264,6 @@ FORGETFUL: Final = ("lost", "old", "replaced")
 RARE: Final = frozenset({"kill-all", "crash-lost", "crash-old", "cut-halves"})
 
 
-def menu_of(chance: Chance, *, has_collectors: bool) -> tuple[str, ...]:
-    """Which faults can occur: one run in ten has all, half of the others few."""
-    kind = chance.random()
-    possible = [name for name in FAULTS if has_collectors or name != "kill-collector"]
-    if kind < 0.1:
-        return tuple(possible)
-    share = 0.15 if kind < 0.55 else 0.5
-    chosen = tuple(name for name in possible if chance.random() < share)
-    return chosen or (chance.choice(possible),)
-
-
 def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], spans: tuple[int, int]) -> list[Action]:
     """The faults of a run, in order of time; `spans`: how long there are faults, and the silence that means death."""
     made: list[Action] = []
@@ -330,7 +320,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     has_beacons = chance.random() < 0.25 or mischief == STRANGERS
     nodes = _tree(Chance(f"{seed}/tree"), size, by_beacon=has_beacons)
     has_collectors = any(node.level == "collector" for node in nodes)
-    menu = menu_of(Chance(f"{seed}/menu"), has_collectors=has_collectors)
+    possible = [name for name in FAULTS if has_collectors or name != "kill-collector"]
+    menu = menu_of(Chance(f"{seed}/menu"), possible, few=0.15)
     actions = draw_actions(seed, menu, nodes, (safety_ns, dead_ms * MILLISECOND))
     if mischief:
         nodes, more = with_mischief(nodes, seed, mischief, safety_ns)
