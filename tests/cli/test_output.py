@@ -88,6 +88,9 @@ class Closed:
     def flush(self) -> None:
         """Nothing is left."""
 
+    def isatty(self) -> bool:
+        return False
+
 
 def test_a_reader_that_goes_while_tasks_run_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def watch() -> None:

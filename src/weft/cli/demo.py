@@ -28,6 +28,7 @@ from weft.cli.asking import order, page_of, try_status
 from weft.cli.console import address_of
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member
+from weft.cli.kit.console import console as quiet
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.shell.blocks import free_blocks
 
@@ -138,7 +139,7 @@ def demo(
 
     place = directory or Path("var") / time.strftime("demo-%Y%m%d-%H%M%S")
     place.mkdir(parents=True, exist_ok=True)
-    shown = Demonstration(place.resolve(), _seconds(run_for), Console(stderr=json_out))
+    shown = Demonstration(place.resolve(), _seconds(run_for), quiet(stderr=json_out, soft_wrap=False, highlight=True))
     return shown.run(as_json=json_out)
 
 

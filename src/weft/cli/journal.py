@@ -228,10 +228,11 @@ def _with_progress(reports: Iterator[Any]) -> Iterator[Any]:
     if not sys.stderr.isatty():
         yield from reports
         return
-    from rich.console import Console
     from rich.progress import track
 
-    yield from track(reports, "verifying", console=Console(stderr=True), transient=True)
+    from weft.cli.kit.console import console
+
+    yield from track(reports, "verifying", console=console(stderr=True), transient=True)
 
 
 def _fields(record: Record) -> dict[str, Any]:

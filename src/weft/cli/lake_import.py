@@ -15,7 +15,7 @@ from weft.base.errors import UserError
 from weft.cli.home import home_of
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
-from weft.cli.kit.text import clean
+from weft.cli.kit.text import bare, clean
 from weft.lake.importing.delimited import ROLES, Reading
 from weft.lake.importing.importer import Report
 from weft.lake.importing.limits import FUTURE_NS
@@ -127,7 +127,7 @@ class _Progress:
         now = time.monotonic()
         if now - self.shown_at >= EVERY_S:
             self.shown_at = now
-            sys.stderr.write(f"\r\x1b[K{clean(Path(report.file).name)}: {report.lines:,} lines\r")
+            bare(sys.stderr).write(f"\r\x1b[K{clean(Path(report.file).name)}: {report.lines:,} lines\r")
             sys.stderr.flush()
 
 

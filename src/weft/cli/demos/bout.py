@@ -24,6 +24,7 @@ from weft.base.errors import UserError
 from weft.cli.demos.cable import Cable
 from weft.cli.demos.real import until
 from weft.cli.fleet import Fleet, Member
+from weft.cli.kit.console import console as quiet
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.client.doc.errors import DocError
 from weft.client.doc.sync import SyncClient
@@ -372,7 +373,7 @@ def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_js
         text = f"until {plan.join_s:g} s there is no disagreement yet, and so no conflict to show"
         raise UserError("usage", text, f"--cut {plan.cut_s:g} --join {disputed_s + STEP_S * 6:.1f}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM, too, ends its processes
-    console = Console(stderr=as_json)
+    console = quiet(stderr=as_json, soft_wrap=False, highlight=True)
     with ExitStack() as stack:
         place = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-bout-")))
         place.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,9 @@ def progress(total: float | None, what: str) -> Iterator[Step]:
     if not sys.stderr.isatty():
         yield _silent
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from weft.cli.kit.console import console
 
     columns = (
         TextColumn("{task.description}"),
@@ -26,7 +27,7 @@ def progress(total: float | None, what: str) -> Iterator[Step]:
         TextColumn(what),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=UPDATES_PER_S) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True, refresh_per_second=UPDATES_PER_S) as bar:
         task = bar.add_task("", total=total)
 
         def step(amount: float, label: str) -> None:

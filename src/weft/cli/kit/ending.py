@@ -12,6 +12,7 @@ from cyclopts import CycloptsError
 
 from weft.base.errors import EXIT_CODES, StorageFailed, UserError, WeftError, exit_code
 from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
+from weft.cli.kit.text import at_terminal
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of an output that is a file."""
@@ -36,6 +37,11 @@ def ended(command: Callable[[], Any]) -> int:
     """Run a command; returns its exit status. All output has been written, or its reader has closed it."""
     if sys.stdout is None:  # started with a closed standard output
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # stays open as long as the process
+    with at_terminal():
+        return _caught(command)
+
+
+def _caught(command: Callable[[], Any]) -> int:
     try:
         return _flushed(command)
     except BrokenPipeError:  # as in `weft … | head`
