@@ -25,6 +25,9 @@ PROCESSES: Final = "PROC_CPU"
 PROCESS: Final = "process"
 """The label of a metric with `per = "name"`."""
 NAMES: Final = tuple(METRICS.values())
+NOT_KNOWN: Final = -1
+"""In the place of whole percents."""
+SHOWN_MAX: Final = (1 << 31) - 1
 SHOWN: Final = ("cpu", "memory", "disk")
 """The metrics in the picture; the others are shown only for a single machine."""
 
@@ -40,9 +43,16 @@ class Loss(NamedTuple):
 
 
 class Ring:
-    """A value for each slot of five seconds, the last 120 of them."""
+    """A value for each slot of five seconds, the last 120 of them.
 
-    __slots__ = ("fresh", "head", "values")
+    >>> ring = Ring()
+    >>> ring.put(7, 1.6), ring.put(9, 2.0)
+    (None, None)
+    >>> ring.packed(0), ring.since(8)
+    ([7, 2, None, 2], [(9, 2)])
+    """
+
+    __slots__ = ("fresh", "head", "shown", "values")
 
     def __init__(self) -> None:
         self.head = 0
@@ -50,6 +60,8 @@ class Ring:
         self.fresh: int | None = None
         """The oldest slot that was set since the last `take`."""
         self.values = array("f", [nan]) * limits.POINTS
+        self.shown = array("i", [NOT_KNOWN]) * limits.POINTS
+        """The same in whole percents, half of the bytes of tenths; rounded once, and not for each picture (CON-003)."""
 
     def put(self, slot: int, value: float) -> None:
         """Set the value of a slot; one that is too old is ignored."""
@@ -57,22 +69,34 @@ class Ring:
             return
         for between in range(max(self.head + 1, slot - limits.POINTS + 1), slot + 1):
             self.values[between % limits.POINTS] = nan
+            self.shown[between % limits.POINTS] = NOT_KNOWN
         self.head = max(self.head, slot)
         self.values[slot % limits.POINTS] = value
+        self.shown[slot % limits.POINTS] = min(round(value), SHOWN_MAX)
         self.fresh = slot if self.fresh is None else min(self.fresh, slot)
 
-    def take(self) -> list[tuple[int, float]]:
-        """The values set since the last call, oldest first."""
+    def take(self) -> list[int | None]:
+        """The values set since the last call, packed."""
         if self.fresh is None:
             return []
-        points, self.fresh = self.since(self.fresh), None
-        return points
+        found, self.fresh = self.packed(self.fresh), None
+        return found
 
-    def since(self, slot: int) -> list[tuple[int, float]]:
-        """All values from that slot on, oldest first; whole percents, half of the bytes of tenths (CON-003)."""
+    def packed(self, slot: int) -> list[int | None]:
+        """The first slot from that one on that has a value, then the value of each slot from there: a third of the bytes of pairs."""
         first = max(slot, self.head - limits.POINTS + 1)
-        values = ((each, self.values[each % limits.POINTS]) for each in range(first, self.head + 1))
-        return [(each, round(value)) for each, value in values if isfinite(value)]
+        begin, end = first % limits.POINTS, self.head % limits.POINTS + 1
+        found = (self.shown[begin:end] if begin < end else self.shown[begin:] + self.shown[:end]).tolist()
+        if NOT_KNOWN not in found:
+            return [first, *found]
+        known = [at for at, value in enumerate(found) if value != NOT_KNOWN]
+        some = found[known[0] : known[-1] + 1] if known else []
+        return [first + known[0], *(None if value == NOT_KNOWN else value for value in some)] if known else []
+
+    def since(self, slot: int) -> list[tuple[int, int]]:
+        """All values from that slot on, oldest first."""
+        found = self.packed(slot)
+        return [(found[0] + at, value) for at, value in enumerate(found[1:]) if value is not None] if found else []  # type: ignore[operator]  # the first is a slot
 
 
 class Cells:

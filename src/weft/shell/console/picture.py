@@ -203,11 +203,11 @@ class Console:
             "busiest": machine.busiest if machine else None,
         }
 
-    def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[float | None]]:
+    def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[int | None]]:
         machine = self.values.machines.get(node)
         rings = [(name, machine.rings[name]) for name in SHOWN] if machine else []
-        found = {name: ring.since(0) if is_whole else ring.take() for name, ring in rings}
-        return {name: packed(points) for name, points in found.items() if points}
+        found = ((name, ring.packed(0) if is_whole else ring.take()) for name, ring in rings)
+        return {name: points for name, points in found if points}
 
     def _head(self, facts: Facts) -> dict[str, Any]:
         assert self._begun is not None, "set by look"
@@ -224,17 +224,6 @@ class Console:
             "open": ", ".join(facts.open_hosts),
             "homeless": [f"{guest['name'] or '?'} at {guest['endpoint']}" for guest in facts.unassigned],
         }
-
-
-def packed(points: list[tuple[int, float]]) -> list[float | None]:
-    """The first slot, then a value for each slot from there on: a third of the bytes of pairs.
-
-    >>> packed([(7, 1.5), (9, 2.0)])
-    [7, 1.5, None, 2.0]
-    """
-    known = dict(points)
-    first, last = points[0][0], points[-1][0]
-    return [first, *(known.get(slot) for slot in range(first, last + 1))]
 
 
 def _parents(places: list[Place]) -> dict[bytes, Place]:
