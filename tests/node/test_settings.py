@@ -8,6 +8,7 @@ from weft.base.errors import UserError
 from weft.cli.up import EXAMPLE
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.store import Room
+from weft.cores.store.core import Store
 from weft.node.assembly import build_node
 from weft.node.settings import DEFAULT_METRICS, read_document, settings_of
 from weft.node.storetable import StoreTable
@@ -115,6 +116,20 @@ def test_a_table_store_even_an_empty_one_lets_the_node_hold_the_store() -> None:
     moat = settings_of(GOOD | {"store": {"dialects": ["moat"], "broker": "127.0.0.1:1883", "port": 27_586}})
     assert moat.store is not None
     assert ("moat/kv", 27_586) == (moat.store.topics, moat.store.client_port(27_510))
+
+
+def test_a_store_without_peers_of_its_own_meets_those_by_whom_its_node_has_joined() -> None:
+    """So a machine that was invited needs no more than `[store]`, also when that line comes later."""
+    beside = {"node": {"name": "m2", "level": "sensor", "join": ["127.0.0.1:27500"]}}
+    own = {"store": {"peers": ["127.0.0.1:27520"]}}
+    assert ("127.0.0.1:27500",) == peers_of(beside | {"store": {}})
+    assert ("127.0.0.1:27520",) == peers_of(beside | own)
+
+
+def peers_of(document: dict[str, Any]) -> tuple[str, ...]:
+    core = build_node(settings_of(document), b"m" * 16, 1, "seed").cores["store"]
+    assert isinstance(core, Store)
+    return core.context.settings.peers
 
 
 def test_a_store_that_cannot_be_is_refused_in_words() -> None:

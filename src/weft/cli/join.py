@@ -82,7 +82,7 @@ def join(  # tidy: each is an option of the command line
     }
     _overlay(document, "node", node)
     _overlay(document, "security", {"mode": "curve"})
-    _place(document, host, welcome.parents)
+    _place(document, host)
     path = _write_file(place, document)
     then = "" if places else f"; from now on: weft up {path}"
     print(f"joined {welcome.fabric} as {called} at {endpoint_of(host, first)}{then}", file=sys.stderr)
@@ -197,15 +197,13 @@ def _overlay(document: dict[str, Any], table: str, said: dict[str, Any]) -> None
     document[table] = {**document.get(table, {}), **said}
 
 
-def _place(document: dict[str, Any], host: str, parents: tuple[str, ...]) -> None:
-    """Complete the tables: documents listen for other machines, the store's peers are the parents, the catalog is local."""
+def _place(document: dict[str, Any], host: str) -> None:
+    """Complete the tables: documents listen for other machines, the catalog is local."""
     from weft.shell.keymaking import moved
 
     sessions = document.get("doc", {}).get("session", {})
     for session in sessions.values():
         session["listen"] = moved(session.get("listen", "127.0.0.1"), host)
-    if "store" in document:
-        document["store"] = {"peers": list(parents), **document["store"]}
     if "catalog" in document:
         document["catalog"] = {"host": "127.0.0.1", **document["catalog"]}
 

@@ -173,7 +173,7 @@ def _store(start: Start) -> Core:
         found=None if table.found is None else pack(table.found),
         endpoint=endpoint_of(own.host, own.port) if table.mesh else "",
         client_port=table.client_port(own.port),
-        peers=table.peers,
+        peers=table.peers or own.join,
         hostmap=table.hostmap,
         dialects=table.dialects,
         keys=table.keys,

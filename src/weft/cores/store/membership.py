@@ -30,6 +30,8 @@ LACKS: Final = {
     State.MEMBER: "",
 }
 """What is missing in a state in which clients are not answered."""
+WILL_FOUND: Final = "this node founds the store in some seconds, if it hears of no other that has one"
+"""The same of a node that is told to found the store by its file."""
 
 
 class Membership:
@@ -70,6 +72,8 @@ class Membership:
     @property
     def lacks(self) -> str:
         """What is missing before clients are answered, as a sentence; empty: nothing is."""
+        if self.state is State.LISTEN and self._found_at is not None:
+            return WILL_FOUND
         return "" if self.serves else LACKS[self.state]
 
     # What happens
