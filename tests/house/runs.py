@@ -22,6 +22,7 @@ PEERS_SPARK: Final = frozenset(
         "test_objects.py",
         "test_pages_operations.py",
         "test_pages_spark.py",
+        "test_wheel_pythons.py",
     }
 )
 """What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
