@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fabric.test_heir import parent_of, why_shut
+from tests.fabric.test_heir import parent_check, parent_of, why_shut
 from tests.fabric.test_rotation import OFTEN, QUICK, Measuring, leads
 from weft.cli.asking import try_status
 
@@ -44,11 +44,7 @@ class Copied(Measuring):
 
     def has_taken_over(self) -> bool:
         """Whether the copy stands in the place of `a`, which was told so."""
-        return 0 < self.in_place() == self.status("copy").get("era") and TWICE in self.parent_check("a")
-
-    def parent_check(self, name: str) -> str:
-        checks = self.status(name).get("health", {}).get("checks", [])
-        return next((f"{check['text']}: {check['do']}" for check in checks if check["name"] == "parent"), "")
+        return 0 < self.in_place() == self.status("copy").get("era") and TWICE in parent_check(self.port_of("a"))
 
     def refused(self, why: str) -> int:
         """How often the root has refused a child."""
@@ -83,7 +79,7 @@ def copied(tmp_path: Path) -> Iterator[Copied]:
 def test_a_copied_disk_takes_over_with_the_key_of_the_first_which_is_refused_until_it_is_alone(copied: Copied) -> None:
     assert copied.refused("two-nodes-one-id") > 0
     assert '"why": "two-nodes-one-id"' in copied.said()
-    assert "weft key rotate" in copied.parent_check("a")
+    assert "weft key rotate" in parent_check(copied.port_of("a"))
     copied.measure_on()
     assert copied.has_taken_over()
     copied.end(-1)

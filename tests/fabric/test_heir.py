@@ -81,6 +81,12 @@ def why_shut(port: int) -> set[str]:
     return {str(each["why"]) for each in (try_status(port) or {}).get("security", {}).get("shut", [])}
 
 
+def parent_check(port: int) -> str:
+    """What a node says of its place, and what to do."""
+    checks = (try_status(port) or {}).get("health", {}).get("checks", [])
+    return next((f"{check['text']}: {check['do']}" for check in checks if check["name"] == "parent"), "")
+
+
 def _knows(port: int, keys: int) -> bool:
     return int((try_status(port) or {}).get("security", {}).get("known", 0)) == keys
 
@@ -139,6 +145,7 @@ def test_a_lost_root_that_was_revoked_is_shut_out_until_its_heir_invites_it(led:
     led.run("key", "revoke", "root", "--port", str(led.port))
     led.start_root_again(former)
     led.until(lambda: {"key-refused"} == why_shut(former), "it knows that every door refuses it")
+    assert "weft join with a token" in parent_check(former)
     assert "out of reach" in led.run("config", "set", "all/metric/cpu", SELDOM, "--port", str(former), expects=4)
     led.measure_on()
     assert {"collector-1", "collector-2", "d"} == led.tree()

@@ -143,10 +143,12 @@ class Health:
         return Check(OK, "written")
 
     def parent_check(self) -> Check | None:
-        """Whether the records kept here go up; a root has no parent."""
+        """Whether the records kept here go up; a root has no parent, but may be the root of nobody."""
         carrier = self.node.cores.get("carrier")
-        if self.settings.level == "root" or not isinstance(carrier, Carrier):
+        if not isinstance(carrier, Carrier):
             return None
+        if self.settings.level == "root":
+            return None if len(carrier.parent.links) else self._shut_out_check()
         child = carrier.child
         parent = (child.endpoint and child.parent_name) or child.endpoint or self.settings.node.parent
         if carrier.state is Link.OPEN:
@@ -160,6 +162,14 @@ class Health:
             return Check(DEGRADED, f"the root has given it no place, or has stopped it; {waiting}", do)
         text, do = _why_apart(child, parent)
         return Check(DEGRADED, f"{text}; {waiting}", do)
+
+    def _shut_out_check(self) -> Check | None:
+        """Whether others refuse the key of a root that has no children: there is another root, which has revoked it."""
+        if not self.refusals():
+            return None
+        text = f"{', '.join(self.refusals())} refuses the key of this root, and no node is below it"
+        do = "weft status of such a node names its root; weft join with a token of that one, as this node"
+        return Check(DEGRADED, text, do)
 
     def clock_check(self) -> Check:
         """Whether the wall clock has jumped lately."""
