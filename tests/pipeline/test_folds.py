@@ -1,8 +1,10 @@
 """Parts of roll-ups in any order and grouping make the same windows; bugs that would make others are caught (section 12.4)."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from deltalake import CommitProperties
@@ -14,6 +16,9 @@ from tests.pipeline.canaries import planted
 from tests.pipeline.ground import MEM, Ground, taken
 from weft.base.chance import Chance
 from weft.pipeline.delta import Tables
+from weft.pipeline.folding import Folding
+from weft.pipeline.late import Late
+from weft.pipeline.rules import lenient
 from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
 from weft.pipeline.transforms import rollup
 
@@ -155,22 +160,44 @@ def test_a_mark_outside_of_its_commit_would_fold_twice_and_is_caught(ground: Gro
     assert [(3,)] == ground.rows("gold.rollup_1h", "n", order=())
 
 
-@pytest.mark.proves(
-    "PIP-045", part="batches come between the tables of a fold, which ends with the rows that it began with"
-)
-def test_a_batch_waits_for_one_table_of_a_fold_and_not_for_all(ground: Ground) -> None:
+@pytest.mark.proves("PIP-045", part="batches go on while a fold does, which ends with the rows that it began with")
+def test_no_batch_waits_for_a_fold(ground: Ground, monkeypatch: Patch) -> None:
+    may_end, counted = threading.Event(), Late.count
+
+    def count(self: Late) -> None:
+        assert may_end.wait(120)
+        counted(self)
+
+    monkeypatch.setattr(Late, "count", count)
     ground.take(taken(1, [(MEM, 7, None)] * 3))
     ground.job.fold_on()
     ground.take(taken(4, [(MEM, 8, None)] * 2))
-    assert [(3,)] == ground.rows("gold.rollup_1m", "n", order=())
-    assert [] == ground.rows("gold.rollup_1d", "n", order=())
-    pieces = 1
-    while ground.job.fold_upto < 0:
+    assert [(1,), (2,), (3,), (4,), (5,)] == ground.rows("silver.values", "sequence", order=("sequence",))
+    ground.job.fold_on()
+    assert (True, -1) == (ground.job.is_folding, ground.job.fold_upto)
+    assert [] == ground.rows("gold.latest", "value", order=())
+    may_end.set()
+    while ground.job.is_folding:
         ground.job.fold_on()
-        pieces += 1
     assert 0 == ground.job.fold_upto
-    assert 5 <= pieces <= 8
     assert [(3,)] == ground.rows("gold.rollup_1d", "n", order=())
+    assert [(7.0,)] == ground.rows("gold.latest", "value", order=())
     ground.job.fold()
     assert [(5,)] == ground.rows("gold.rollup_1d", "n", order=())
-    assert [(5,)] == ground.rows("gold.rollup_1m", "n", order=())
+    assert [(8.0,)] == ground.rows("gold.latest", "value", order=())
+
+
+def test_what_ends_a_fold_early_is_raised_where_batches_are_taken(ground: Ground, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(Late, "count", Mock(side_effect=Pulled))
+    ground.take(taken(1, [(MEM, 7, None)] * 3))
+    ground.job.fold_on()
+    with pytest.raises(Pulled):
+        ground.job.fold()
+    assert (False, -1) == (ground.job.is_folding, ground.job.fold_upto)
+
+
+def test_a_fold_knows_nothing_of_settings_that_a_batch_changes_for_a_moment(ground: Ground) -> None:
+    seen: list[str | None] = []
+    with lenient(ground.spark):
+        Folding(ground.spark, 0, lambda spark: seen.append(spark.conf.get("spark.sql.ansi.enabled"))).end()
+    assert ["true"] == seen

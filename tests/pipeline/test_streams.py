@@ -139,8 +139,8 @@ def test_upkeep_waits_for_the_end_of_a_fold(tmp_path: Path) -> None:
     runner = Runner(lake_of(tmp_path / "lake"), lambda _: None)
     upkeep = runner._upkeep = Mock()
     runner._jobs = {"samples": Mock(is_folding=True), "events": Mock(is_folding=False)}
-    runner._between_batches([])
+    runner._beside_batches()
     upkeep.turn.assert_not_called()
     runner._jobs["samples"] = Mock(is_folding=False)
-    runner._between_batches([])
+    runner._beside_batches()
     upkeep.turn.assert_called_once()

@@ -93,6 +93,12 @@ class Tables:
         self.commit_s = 0.0
         """Seconds spent in transactions so far."""
 
+    def beside(self, spark: "SparkSession") -> "Tables":
+        """The same tables by the same writer, for another thread."""
+        other = Tables(self.lake, spark, self.writer)
+        other._proved = self._proved  # a set is added to in one step
+        return other
+
     def path(self, table: Table) -> Path:
         return self.lake.table(table.layer, table.name)
 

@@ -5,7 +5,7 @@ that is repeated after a crash adds nothing twice. Answers of `weft sql` include
 the rows of silver after the mark.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -95,15 +95,13 @@ class Fold:
     def __init__(self, tables: Tables, about: Mapping[str, str]) -> None:
         self.tables, self.about = tables, about
 
-    def pieces(self, upto: int) -> Iterator[None]:
-        """Fold every gold table, up to and including batch `upto`; yields after each commit, so that batches may be done in between."""
-        yield from self.rollups(upto)
+    def bring(self, upto: int) -> None:
+        """Fold every gold table, up to and including batch `upto`."""
+        self.rollups(upto)
         Late(self.tables, self.about, upto).count()
-        yield
         self.latest(upto)
-        yield
 
-    def rollups(self, upto: int) -> Iterator[None]:
+    def rollups(self, upto: int) -> None:
         """Fold roll-ups of all widths: files that new values concern are replaced.
 
         If a fold was interrupted after its corrections and before its hourly windows, it is finished first, up to the
@@ -111,20 +109,19 @@ class Fold:
         """
         begun = self.tables.committed(CORRECTIONS)
         if self.tables.committed(ROLLUP_1H) < begun < upto:
-            yield from self.rollups(begun)
+            self.rollups(begun)
         behind: dict[int, list[Table]] = {}
         for table in ROLLUPS:
             behind.setdefault(self.tables.committed(table), []).append(table)
         for mark, same in behind.items():
             if mark < upto:
-                yield from self._roll_up(same, self._of_values(mark, upto), upto)
+                self._roll_up(same, self._of_values(mark, upto), upto)
 
-    def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> Iterator[None]:
+    def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> None:
         parts = counted(parts_of(fresh.rows), ROLLUP_1M).persist()
         hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
         for table in behind:
             self._replace_windows(table, fresh._replace(rows=parts), hours, upto)
-            yield
         parts.unpersist()
 
     def _replace_windows(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:

@@ -8,15 +8,16 @@
 
 So the log of `meta.progress` says which batch is next; a batch that had begun before a crash is repeated with the same
 input.
-Between batches this module folds the gold tables of samples when they are due, and tells retention what is no longer
-needed.
+When they are due, the gold tables of samples are folded beside the batches (`folding`). Retention is told what is no
+longer needed.
 """
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
@@ -32,11 +33,13 @@ from weft.pipeline.counting import Counting
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
+from weft.pipeline.folding import Folding
 from weft.pipeline.intake import intake_between
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
 from weft.pipeline.releasing import Releasing, Wanted, note_released, wanted_of
+from weft.pipeline.remote import is_remote
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.session import PARTITIONS
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLD_EVERY_S: Final = 60.0  # between two folds of gold tables
-_FOLDED: Final = object()
 USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
 """Limits of a batch. It takes whole segments only, because these become files of bronze without being copied."""
 
@@ -122,8 +124,8 @@ class Job:
         self._folded_at = time.monotonic()
         self.fold_upto = -1
         """The last batch that a fold of this driver has included, -1 before the first."""
-        self._folding: Iterator[None] | None = None
-        """The rest of a fold that has begun."""
+        self._folding: Folding | None = None
+        """The fold that has begun, until its end has been noted."""
 
     def _carried(self) -> Carried:
         """How far the tables are, for the comparison with the checkpoint."""
@@ -229,55 +231,55 @@ class Job:
         with steps("progress"):
             self._note(done, coverage, about)
         self._note_done(number, coverage, end)
-        self._follow_up(steps)
         return done
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         """The steps of the batch to run."""
         return Batch(self.kind, self.tables, number, about, self.rules)
 
-    def _follow_up(self, steps: Steps) -> None:
-        """Do what is due after a batch that is in all its tables."""
-        if self.is_fold_due(time.monotonic()):
-            with steps("fold"):
-                self.fold_on()
-
     def fold(self) -> None:
         """Bring the gold tables up to the last batch (PIP-045, PIP-060); a fold under way is finished first."""
-        for _ in chain(self._folding or (), self._pieces()):
-            pass
-        self._folding = None
+        self._end_fold()
+        if self.last_number >= 0:
+            self._begin_fold()
+            self._end_fold()
 
     def fold_on(self) -> None:
-        """Fold the next gold table. So a batch that comes meanwhile waits for one table, and not for all."""
-        if self._folding is None:
-            self._folding = self._pieces()
-        if next(self._folding, _FOLDED) is _FOLDED:
-            self._folding = None
+        """Begin a fold that goes on beside the batches, or note that it has ended. Raises what ended it early.
+
+        A server of Spark Connect has one session with one set of settings, which a batch may change for a moment
+        (`rules.lenient`): there the batches wait for the fold.
+        """
+        folding = self._folding or self._begin_fold()
+        if is_remote(self.spark) or not folding.is_running:
+            self._end_fold()
 
     @property
     def is_folding(self) -> bool:
         """Whether a fold has begun and not ended. Files that it has read must then not be replaced."""
         return self._folding is not None
 
-    def _pieces(self) -> Iterator[None]:
-        """Fold up to the batch that is the last one now; yields after each table."""
-        upto = self.last_number
-        if upto >= 0:
-            yield from self._fold(upto)
-            self._count()
-        self._folded_at = time.monotonic()
-        self.fold_upto = upto
+    def _begin_fold(self) -> Folding:
+        """Begin to fold up to the batch that is the last one now."""
+        state, upto = deepcopy(self._current_state()), self.last_number
+        self._folding = Folding(self.spark, upto, partial(self._fold, state, upto))
+        return self._folding
 
-    def _fold(self, _upto: int) -> Iterator[None]:
-        """Fold the gold tables that only this stream has; yields after each."""
-        yield from ()
+    def _end_fold(self) -> None:
+        """Wait for the end of a fold that has begun."""
+        folding, self._folding = self._folding, None
+        if folding is not None:
+            folding.end()
+            self._folded_at, self.fold_upto = time.monotonic(), folding.upto
 
-    def _count(self) -> None:
-        """Update `gold.completeness` to the last batch: the ranges of an earlier one are not kept."""
-        coverage = self._current_state()
-        now = max(self.options.clock(), coverage.now)
-        Counting(self.kind, self.tables, self._folded_as(coverage)).bring(coverage, self.last_number, now)
+    def _fold(self, state: Coverage, upto: int, spark: "SparkSession") -> None:
+        """Fold up to batch `upto`, after which the state was `state`; runs in a thread of its own."""
+        tables, about = self.tables.beside(spark), self._folded_as(state)
+        self._fold_gold(tables, about, upto)
+        Counting(self.kind, tables, about).bring(state, upto, max(self.options.clock(), state.now))
+
+    def _fold_gold(self, _tables: Tables, _about: Mapping[str, str], _upto: int) -> None:
+        """Fold the gold tables that only this stream has."""
 
     def _current_state(self) -> Coverage:
         """The state after the last batch; it stays in memory."""
@@ -343,11 +345,10 @@ class SamplesJob(Job):
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         return SampleBatch(self.known, number, about, self.rules)
 
-    def _fold(self, upto: int) -> Iterator[None]:
-        about = self._folded_as(self._current_state())
-        yield from Fold(self.tables, about).pieces(upto)
+    def _fold_gold(self, tables: Tables, about: Mapping[str, str], upto: int) -> None:
+        Fold(tables, about).bring(upto)
         if time.monotonic() - self._judged_at >= JUDGED_EVERY_S:
-            Anomalies(self.tables, about, self.options.mutes).bring(upto)
+            Anomalies(tables, about, self.options.mutes).bring(upto)
             self._judged_at = time.monotonic()
 
     def judge(self, since: datetime | None = None) -> None:

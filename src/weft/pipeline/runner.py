@@ -3,7 +3,7 @@
 One thread takes batches, stream after stream, on this machine, on a cluster, or through Spark Connect. The job of the
 samples starts at once, with a small batch; the job of another stream starts when the samples have had their first batch
 and a segment of that stream exists. Each stream has its own offsets, so a new stream does not affect the others; one
-lease covers all of them. Between batches one gold table is folded, or files are joined. The thread that called `run`
+lease covers all of them. The gold tables are folded beside the batches, in another thread. The thread that called `run`
 takes no batch. It checks that a cluster has executors, and after `stop` it waits at most 30 s for the batch; a batch that
 is broken off is repeated at the next start.
 """
@@ -187,7 +187,7 @@ class Runner:
             for name in [name for name in streams if name not in self._jobs and self.lake.drains(name).is_dir()]:
                 self._begin(name, spark, epoch)
             idle = [job for job in self._jobs.values() if not self._take(job, limits, once=once)]
-            self._between_batches(idle)
+            self._beside_batches()
             is_first, streams, limits = streams != wanted, wanted, USUAL
             if not is_first and len(idle) == len(self._jobs) and (once or self._ending.wait(POLL_S)):
                 break
@@ -214,9 +214,9 @@ class Runner:
         self.on_batch(done)
         return True
 
-    def _between_batches(self, idle: list[Job]) -> None:
-        """Fold one gold table of each stream that had no batch; then let upkeep run, but never while a fold has begun."""
-        for job in idle:
+    def _beside_batches(self) -> None:
+        """See to the folds, which go on beside the batches; then let upkeep run, but never while a fold has begun."""
+        for job in self._jobs.values():
             if job.is_fold_due(time.monotonic()):
                 job.fold_on()
         if self._upkeep is not None and not any(job.is_folding for job in self._jobs.values()):

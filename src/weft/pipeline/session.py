@@ -66,6 +66,7 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.hadoop.parquet.page.write-checksum.enabled": "true",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     "spark.speculation": "false",
+    "spark.scheduler.mode": "FAIR",  # between batches and folds
     # for Python and Arrow
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
