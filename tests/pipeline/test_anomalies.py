@@ -256,13 +256,13 @@ def test_a_lake_is_judged_as_it_grows_again_when_data_comes_late_and_shown(
     judge = Anomalies(ground.job.tables, {})
     for number, some in enumerate((odd[:177], odd[177:])):
         ground.take(recorded(some))
-        list(Fold(ground.job.tables, {}).pieces(number))
+        Fold(ground.job.tables, {}).bring(number)
         judge.bring(number)
         assert number == ground.job.tables.committed(ANOMALIES)
     start = [instant(at_ms(60 * number)) for number in (175, 179)]
     assert [("high", start[0], 6, 200.0)] == rows_of(ground), "the hole is none to a series of its own rate"
     ground.take(recorded([late]))
-    list(Fold(ground.job.tables, {}).pieces(2))
+    Fold(ground.job.tables, {}).bring(2)
     judge.bring(2)
     assert [("high", start[0], 3, 200.0), ("high", start[1], 3, 200.0)] == rows_of(ground)
     judge.since(start[0].replace(hour=0, minute=0), 2)

@@ -56,7 +56,7 @@ def later(begun: Ground, tmp_path: Path) -> Ground:
 def begin(ground: Ground) -> None:
     """The first batch, with a hole, and one fold of it."""
     ground.take(taken(1, ROWS[:3]), taken(6, ROWS[5:7]))
-    list(Fold(ground.job.tables, {}).rollups(0))
+    Fold(ground.job.tables, {}).rollups(0)
 
 
 def history(ground: Ground) -> oracle.Tables:
