@@ -74,12 +74,30 @@ def test_the_page_of_clusters_works_as_it_is_written(shell: Shell) -> None:
     assert (0, checks(doctor.shown)) == (status, checks(said.splitlines())), said
 
 
+def block_of(kind: str) -> str:
+    """The one block of a kind on the page."""
+    page = (ROOT / "docs/cluster.md").read_text("utf-8")
+    (text,) = re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return str(text)
+
+
+@pytest.mark.proves("WEL-002", part="the page of clusters: a master and two workers with addresses of their own")
+def test_a_cluster_of_several_addresses_works_as_it_is_written(tmp_path: Path) -> None:
+    own = " && ".join(f"ip address add 10.0.0.{number}/32 dev lo" for number in (5, 6))
+    with opened(tmp_path, own) as shell:
+        lake = fill(shell.place / "lake")
+        (lake.root / "lake.toml").write_text(block_of("toml"), "utf-8")
+        *beginning, run = block_of("sh").splitlines()
+        for line in beginning:
+            said, status = shell.run(line)
+            assert 0 == status, said
+        driven(shell, run, 1)
+        assert {"work-5", "work-6"} == {path.parts[-4] for path in tmp_path.glob("work-*/app-*/*/stderr")}
+
+
 @pytest.mark.proves("WEL-002", part="the page of clusters: its settings are taken")
 def test_the_settings_of_the_page_are_taken(tmp_path: Path) -> None:
-    (text,) = re.findall(
-        r"^```toml\n(.*?)^```", (ROOT / "docs/cluster.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
-    (tmp_path / "lake.toml").write_text(text, "utf-8")
+    (tmp_path / "lake.toml").write_text(block_of("toml"), "utf-8")
     (tmp_path / "secret").write_text("s", "utf-8")
     wanted = Options(master="spark://10.0.0.7:7077", secret=tmp_path / "secret")
     found = settings_of(wanted._replace(settings=of_lake(Layout(tmp_path)).spark_texts))
