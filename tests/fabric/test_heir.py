@@ -54,6 +54,12 @@ class Led(Measuring):
         last.terminate()
         assert 0 == last.wait(30), self.said()
 
+    def stop(self) -> None:
+        """The root of today last, so that all is handed over."""
+        heir = self.ports.index(self.port)
+        self.running.insert(0, self.running.pop(self.up.index(self.all[heir])))
+        super().stop()
+
     def tree(self) -> set[str]:
         """Whom the root of today has given a place, and itself."""
         return {str(row["name"]) for row in (try_status(self.port) or {}).get("tree", [])}
@@ -64,8 +70,8 @@ class Led(Measuring):
         return str(told["value"]["rate"])
 
     def lakes(self) -> list[Path]:
-        """Those of the lost root and of its heir."""
-        return [path for path in (self.place / "lake", *self.place.glob("collector-*/lake")) if path.exists()]
+        """Those of the lost root and of its heir. Without its first words the lost root drains beside its state, until it hears its heir."""
+        return [path for path in (self.place / "lake", *self.place.glob("*/lake")) if path.exists()]
 
 
 def level_of(port: int) -> str:
