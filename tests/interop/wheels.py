@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from packaging.version import Version
+
 from tests.house.requirements import ROOT
 
 LOCK: Final = ROOT / "requirements" / "run.txt"
@@ -26,17 +28,15 @@ def minors() -> list[str]:
     return sorted(set(re.findall(r"3\.\d\d", PROMISED[1])))
 
 
-def pythons_of(minor: str) -> dict[str, Path]:
-    """The Pythons of that kind on this machine by their whole version: of the system, and of pyenv."""
+def oldest_of(minor: str) -> tuple[str, Path] | None:
+    """The oldest Python of that kind on this machine, with its whole version: of the system, or of pyenv."""
     of_pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     places = [Path("/usr/bin") / f"python{minor}", *sorted(of_pyenv.glob(f"{minor}.*/bin/python"))]
-    found: dict[str, Path] = {}
-    for place in places:
-        if place.exists():
-            asked = subprocess.run([place, "-c", ASKS], capture_output=True, text=True, check=False)
-            if asked.returncode == 0:
-                found[asked.stdout.strip()] = place
-    return found
+    found: list[tuple[str, Path]] = []
+    for place in filter(Path.exists, places):
+        asked = subprocess.run([place, "-c", ASKS], capture_output=True, text=True, check=False)
+        found += [(asked.stdout.strip(), place)] * (asked.returncode == 0)
+    return min(found, key=lambda one: Version(one[0]), default=None)
 
 
 def wheel_of(tree: Path, place: Path) -> Path:
