@@ -166,6 +166,18 @@ def test_the_journal_may_forget_only_what_every_reader_has_released() -> None:
     assert 25 == node.releasable
 
 
+@pytest.mark.proves("LAK-006", part="a drain counts records as the journal does")
+def test_what_a_core_keeps_while_the_journal_is_restored_in_parts_has_a_number_of_its_own() -> None:
+    store, carrier = Scripted("store", Persist((CoreRecord("store", 5, b""),))), Scripted("carrier")
+    node = Node(NODE, 7, [store, carrier], index(wiring.WIRES))
+    for part in range(2):
+        node.restore([(part + 1, CoreRecord("store", 1, b""))], 3, NOW)
+    sample = StreamRecord(Stream.SAMPLES, NODE, 7, 1, 0, 0, "", b"", {})
+    carrier.answers = [Persist((sample,))]
+    node.command("carrier", "x", NOW)
+    assert Journaled(4, (sample,)) == carrier.heard[-1]
+
+
 def test_a_node_that_neither_sends_up_nor_drains_may_forget_everything() -> None:
     node = assembled(Scripted("catalog"))
     node.restore([], 8, NOW)

@@ -140,9 +140,12 @@ class Node:
         self._readers = [name for name in ("carrier", "drain", "export") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
-        """Restore the state from the journal. Called for each part of it, in order, before any other method."""
+        """Restore the state from the journal. Called for each part of it, in order, before any other method.
+
+        What a core keeps meanwhile follows everything that is restored: `next_lsn` is the same for each part.
+        """
         entries = list(entries)
-        self.next_lsn = next_lsn
+        self.next_lsn = max(self.next_lsn, next_lsn)
         self.ledger.restore(entries)
         for core in self.cores.values():
             core.restore(entries, now)

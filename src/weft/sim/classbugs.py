@@ -12,6 +12,7 @@ from weft.cores.carrier.takeover import TakeOver
 from weft.cores.configuration.stage import Stage
 from weft.cores.topology.beaconing import Beaconing
 from weft.cores.topology.context import Context
+from weft.node.node import Node
 from weft.sim.canaries import canary
 from weft.wire.segments import Verdict
 
@@ -96,3 +97,17 @@ def lake_not_asked_after_damage(right: Any) -> Any:
 def losses_by_damage_unannounced(right: Any) -> Any:
     """Nobody announces what a damaged journal has lost, although its footers list it."""
     return lambda self, order: ()
+
+
+# Numbers of the journal that a node counts wrongly.
+
+
+@canary(Node, "restore", caught_by="converged", within=20, scenario="everything-tree")
+def next_number_set_back_by_each_part(right: Any) -> Any:
+    """A record that a core keeps while the journal is restored is not counted when a further part is restored."""
+
+    def restore(self: Node, entries: Any, next_lsn: int, now: Now) -> None:
+        self.next_lsn = 0
+        right(self, entries, next_lsn, now)
+
+    return restore

@@ -6,6 +6,7 @@ import msgspec
 
 from weft.base.chance import Chance
 from weft.base.now import Now
+from weft.base.records import Entry
 from weft.cores.carrier.messages import AnnounceDamage
 from weft.node.events import JournalDamaged, NodeStarted
 from weft.node.node import Node
@@ -13,11 +14,19 @@ from weft.sim.disk import NOTHING
 from weft.sim.meters import Meters
 from weft.wire.segments import Verdict
 
+PART: Final = 50
+"""Records of the journal that are restored at once; few, so that most journals have several parts."""
 REFUSED: Final = "refused"
 """The verdict on a journal on which no node starts."""
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
+
+
+def restore(node: Node, entries: list[Entry], next_lsn: int, now: Now) -> None:
+    """Restore a node from its journal in parts, as the process does; here they are small."""
+    for begin in range(0, max(1, len(entries)), PART):
+        node.restore(entries[begin : begin + PART], next_lsn, now)
 
 
 def tell_start(machine: "Machine", node: Node, now: Now) -> None:

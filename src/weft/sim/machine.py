@@ -28,7 +28,7 @@ from weft.node.settings import Role
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
-from weft.sim.disks import FORGETS, refuses, tell_start
+from weft.sim.disks import FORGETS, refuses, restore, tell_start
 from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
@@ -164,7 +164,7 @@ class Machine:
         self.fabric.recorder.started(self)
         if self.fabric.fleetbook is not None:
             self.fabric.fleetbook.promised(self, entries)
-        node.restore(entries, self.disk.next_lsn, now)
+        restore(node, entries, self.disk.next_lsn, now)
         self.keys.begin(node, now)
         fabric.documentbook.began(self)
         self.doors.open(node)
