@@ -62,6 +62,20 @@ def test_a_segment(lake: Layout, words: tuple[str, ...], status: int) -> None:
     assert (status, True, True) == (code, "segment-unreadable" in text, "Input/output error" in text), text
 
 
+@pytest.mark.proves("FLT-019", part="a driver names the table and the file that it cannot read")
+@pytest.mark.parametrize("table", ["silver/series", "gold/completeness", "gold/rollup_1m"])
+def test_a_driver_names_the_table_and_its_file(tmp_path: Path, table: str) -> None:
+    lake = lake_of(tmp_path / "lake")
+    run = [sys.executable, "-m", "weft.cli.main", "lake", "run", "--once", "--lake", str(lake.root)]
+    append_segment(lake, "samples", DRAIN, [(1, taken(10, [(MEM, 7, None)] * 3))])
+    subprocess.run(run, check=True, capture_output=True, timeout=PATIENCE_S)
+    append_segment(lake, "samples", DRAIN, [(2, taken(20, [(MEM, 7, None)] * 3))])
+    file = min((lake.root / "tables" / table).rglob("*.parquet"))
+    code, text = said(lake, file, "lake", "run", "--once")
+    sentence = f"{table.replace('/', '.')}: {file.relative_to(lake.root / 'tables' / table)} cannot be read: Input/output error"
+    assert (1, True, True) == (code, sentence in text, "weft lake check --deep" in text), text
+
+
 @pytest.mark.proves("FLT-019", part="a driver names a segment that it cannot read, and goes on when it can")
 def test_a_driver_names_the_segment_takes_nothing_of_it_and_goes_on_when_the_disk_is_back(tmp_path: Path) -> None:
     lake = lake_of(tmp_path / "lake")

@@ -1,5 +1,6 @@
 """A file of a lake that cannot be read, or is gone, is named by the check (FLT-019, FLD-030)."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
+from weft.pipeline.digests import refuse_damaged
 from weft.pipeline.mending.skip import Place, Skipped, skip
+from weft.pipeline.tables import SAMPLES
 
 pytestmark = pytest.mark.proves("FLT-019", part="the check names files of tables that cannot be read")
 
@@ -63,6 +66,35 @@ def test_a_deep_check_names_a_file_of_a_log(lake: Layout) -> None:
     verdict = Check(lake, deep=True).run()
     assert "broken" == verdict.state
     assert "00000000000000000001.json" in " ".join(difference.what for difference in verdict.differences)
+
+
+@pytest.mark.proves("FLT-019", part="a driver names the table and the file that it cannot read")
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (unreadable, "cannot be read: Input/output error"),
+        (Path.unlink, "cannot be read: No such file or directory"),
+        (Path.touch, ""),
+    ],
+)
+@pytest.mark.parametrize("has_digest", [True, False])
+def test_before_a_driver_reads_a_file_of_a_table_it_says_which_cannot_be_read(
+    lake: Layout, spoil: Callable[[Path], object], why: str, *, has_digest: bool
+) -> None:
+    file = a_file_of(lake, "silver/samples")
+    file = file if has_digest else file.rename(file.with_name("plain.parquet"))
+    root = lake.root / "tables" / "silver" / "samples"
+    path = str(file.relative_to(root))
+    spoil(file)
+    if not why:
+        refuse_damaged(root, SAMPLES, [path])
+        return
+    with pytest.raises(UserError) as refused:
+        refuse_damaged(root, SAMPLES, [path])
+    assert "damaged" == refused.value.code
+    assert f"silver.samples: {path} {why}\n  try: weft lake check --deep, which names all such files; " in str(
+        refused.value
+    )
 
 
 @pytest.mark.proves("FLT-019", part="a segment that cannot be read may be given up")

@@ -39,6 +39,7 @@ class Counting:
 
         mark, erased = self.tables.committed(COMPLETENESS), numbers(self.tables.lake, self.kind.stream)
         files = self.tables.files(COMPLETENESS, [("stream", "=", self.kind.stream)])
+        self.tables.prove(COMPLETENESS, files)
         old = ds.dataset(files, schema=COMPLETENESS.schema.arrow())
         if mark == upto and not erased and not _has_aged(coverage, old, now):
             return
@@ -97,11 +98,15 @@ def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict
     import pyarrow.dataset as ds
 
     of_job = (pc.field("job") == kind.stream) & (pc.field("rows_quarantine") < 0)
-    progress = ds.dataset(tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}"), schema=PROGRESS.schema.arrow())
+    files = tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}")
+    tables.prove(PROGRESS, files)
+    progress = ds.dataset(files, schema=PROGRESS.schema.arrow())
     is_new = (pc.field("batch") > mark) & (pc.field("batch") <= upto)
     found: dict[tuple[str, int | None], int] = {}
     for number in progress.to_table(columns=["batch"], filter=of_job & is_new)["batch"].to_pylist():
-        rows = ds.dataset(tables.files(kind.silver, f"batch = {number}"), schema=kind.silver.schema.arrow())
+        files = tables.files(kind.silver, f"batch = {number}")
+        tables.prove(kind.silver, files)
+        rows = ds.dataset(files, schema=kind.silver.schema.arrow())
         back = rows.to_table(columns=["origin", "era"], filter=pc.field("batch") == number)
         for entry in back.group_by(["origin", "era"]).aggregate([([], "count_all")]).to_pylist():
             key = (entry["origin"], entry["era"])

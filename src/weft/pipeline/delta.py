@@ -250,6 +250,12 @@ class Tables:
         columns = [actions.column(n).to_pylist() if n in actions.column_names else nothing for n in ("path", *names)]
         return zip(*columns, strict=True)
 
+    def prove(self, table: Table, files: Sequence[str]) -> None:
+        """Verify files of a table that this process has not verified yet (FLD-030); UserError `damaged` names the first bad one."""
+        fresh = [file for file in files if file not in self._proved]
+        refuse_damaged(self.path(table), table, self.relative(table, fresh))
+        self._proved.update(fresh)
+
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
         """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092).
 
@@ -259,9 +265,7 @@ class Tables:
         chosen = self.files(table) if files is None else list(files)
         if not chosen:
             return self.spark.createDataFrame([], table.spark())
-        fresh = [file for file in chosen if file not in self._proved]
-        refuse_damaged(self.path(table), table, self.relative(table, fresh))
-        self._proved.update(fresh)
+        self.prove(table, chosen)
         reader = self.spark.read.schema(table.spark()).option("basePath", str(self.path(table)))
         rows = reader.parquet(*chosen)
         return rows.withColumn("batch", batch_in_name()) if table.layer == ADOPTING else rows

@@ -101,16 +101,27 @@ def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
 
 
 def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mapping[str, str] | None = None) -> None:
-    """Raise UserError `damaged` if one of these files (paths as in the log) does not match its digest.
+    """Raise UserError `damaged` if one of these files (paths as in the log) cannot be read, or does not match its digest.
 
-    `known`: digests of files whose names have none. Files without a digest pass. Call this before new files are made from old ones, otherwise a flipped bit would get a
-    valid digest.
+    `known`: digests of files whose names have none. Of files without a digest only the first byte is read. Call this before
+    new files are made from old ones, otherwise a flipped bit would get a valid digest.
     """
     for path in paths:
-        wanted = digest_in(path) or (known or {}).get(path)
-        if wanted and (root / path).exists() and digest_of(root / path) != wanted:
+        if fault := _fault_of(root / path, digest_in(path) or (known or {}).get(path)):
             mend = "weft lake check --deep, which names all such files; weft lake rebuild makes the table anew"
-            raise UserError("damaged", f"{table.full_name}: {path} does not match its digest", mend)
+            raise UserError("damaged", f"{table.full_name}: {path} {fault}", mend)
+
+
+def _fault_of(file: Path, wanted: str | None) -> str:
+    """What is wrong with a file; empty: nothing."""
+    try:
+        if wanted is not None:
+            return "" if digest_of(file) == wanted else "does not match its digest"
+        with file.open("rb", buffering=0) as opened:
+            opened.read(1)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return ""
 
 
 def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:
