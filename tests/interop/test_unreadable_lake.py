@@ -63,7 +63,7 @@ def test_a_segment(lake: Layout, words: tuple[str, ...], status: int) -> None:
 
 
 @pytest.mark.proves("FLT-019", part="a driver names the table and the file that it cannot read")
-@pytest.mark.parametrize("table", ["silver/series", "gold/completeness", "gold/rollup_1m"])
+@pytest.mark.parametrize("table", ["silver/series", "gold/completeness"])
 def test_a_driver_names_the_table_and_its_file(tmp_path: Path, table: str) -> None:
     lake = lake_of(tmp_path / "lake")
     run = [sys.executable, "-m", "weft.cli.main", "lake", "run", "--once", "--lake", str(lake.root)]

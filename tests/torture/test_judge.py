@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weft.checks import Acknowledged, Delivered, Sealed, judge
+from weft.checks import Acknowledged, Delivered, Read, Saw, Sealed, judge
 from weft.checks.history import Fact, Unknown, Violation
 from weft.torture import judge as torture
 from weft.torture.book import Book
@@ -100,6 +100,88 @@ def test_what_two_roots_have_drained_is_there_once_and_two_identities_are_two() 
     assert {"m1": 1} == torture.counted(rows)
     assert {"m1": 2} == torture.counted([*rows, torture.Row("m1", again, "two")])
     assert {"m1": 2} == torture.counted([rows[0], rows[0]])
+
+
+def line(at: int, node: str, kind: str, what: str, value: Any) -> Fact:
+    return Fact(at, node, 1, kind, what, value)
+
+
+def put(at: int, node: str, protocol: str, key: str, value: Any) -> list[Fact]:
+    """A write that was acknowledged at once."""
+    return [line(at, node, kind, "put", [protocol, key, value]) for kind in ("invoke", "ok")]
+
+
+REWOUND = line(100, "sensor-1", "info", "rewound", ["lost", 30])
+"""What `sensor-1` has answered since 70 may be gone."""
+
+
+@pytest.mark.proves(
+    "FLT-001", part="the judge excuses what a node alone had acknowledged when it lost its disk, and nothing else"
+)
+@pytest.mark.parametrize(
+    ("node", "at", "protocol", "is_lost"),
+    [
+        ("sensor-1", 80, "store", False),
+        ("sensor-1", 80, "documents", False),
+        ("sensor-1", 60, "store", True),
+        ("sensor-1", 110, "store", True),
+        ("sensor-2", 80, "store", True),
+        ("sensor-1", 80, "configuration", True),
+    ],
+)
+def test_what_a_node_answered_just_before_it_lost_its_disk_may_be_gone(
+    node: str, at: int, protocol: str, is_lost: bool
+) -> None:
+    before, last = put(10, node, protocol, "a", "1"), put(at, node, protocol, "a", "2")
+    history = sorted([*before, *last, REWOUND], key=lambda each: each.at)
+    judged = judge(Acknowledged(), [*history, replica(protocol, {"a": "1"}), QUIET])
+    assert is_lost is (judged is not None)
+    assert judge(Acknowledged(), [*history, replica(protocol, {"a": "2"}), QUIET]) is None
+    gone = judge(Acknowledged(), [*history, replica(protocol, {}), QUIET])
+    assert f"{protocol}: 1 acknowledged and lost at root: a" == why(gone), "the first was there long before"
+
+
+@pytest.mark.proves(
+    "FLT-001", part="the judge excuses what a node alone had acknowledged when it lost its disk, and nothing else"
+)
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"early": 1, "unanswered": 2}, ""),
+        ({"unanswered": 1}, "messages: 1 acknowledged and lost at lake: early"),
+        ({"early": 1, "late": 2}, "messages: 1 doubled at lake: late (2 times)"),
+        ({"early": 2}, "messages: 1 doubled at lake: early (2 times)"),
+    ],
+)
+def test_a_message_may_go_with_the_disk_and_one_without_an_answer_may_come_twice(
+    counts: dict[str, int], expected: str
+) -> None:
+    sent = [*put(10, "sensor-1", "messages", "early", ""), *put(80, "sensor-1", "messages", "late", "")]
+    asks = line(90, "sensor-1", "invoke", "put", ["messages", "unanswered", ""])
+    told = line(105, "sensor-1", "ok", "put", ["messages", "unanswered", ""])
+    history = [*sent, asks, REWOUND, told, line(200, "lake", "info", "delivered", ["messages", counts]), QUIET]
+    assert expected == why(judge(Delivered(), history if "unanswered" in counts else [*sent, REWOUND, *history[-2:]]))
+
+
+@pytest.mark.parametrize(
+    ("reader", "is_wrong"), [("sensor-1", False), ("watcher at sensor-1", False), ("sensor-2", True)]
+)
+def test_whoever_reads_at_a_node_with_another_disk_begins_anew(reader: str, is_wrong: bool) -> None:
+    writes = [*put(10, "sensor-3", "store", "a", "1"), *put(20, "sensor-3", "store", "a", "2")]
+    kind, what = (Saw, "saw") if reader.startswith("watcher") else (Read, "got")
+    seen = [line(at, reader, "ok", what, ["store", "a", value]) for at, value in ((30, "2"), (120, "1"))]
+    assert is_wrong is (judge(kind(), [*writes, seen[0], REWOUND, seen[1]]) is not None)
+    assert judge(kind(), [*writes, *seen]) is not None
+
+
+def test_what_a_reader_need_not_see_any_more_is_not_waited_for(tmp_path: Path) -> None:
+    book = Book(tmp_path / "history.jsonl")
+    for kind in (book.asks, book.told):
+        kind("sensor-1", "readers", "sensor-1 1", "")
+    assert {"sensor-1 1": [""]} == book.possible("readers")
+    book.note("sensor-1", "info", "rewound", ["lost", 10**12])
+    assert {"sensor-1 1": [None, ""]} == book.possible("readers")
+    book.close()
 
 
 def verdict(*facts: Fact) -> list[str]:

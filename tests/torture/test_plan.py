@@ -45,6 +45,15 @@ def test_only_a_room_without_keys_moves_machines_and_only_sensors_move() -> None
     assert "move" not in plan.possible(has_room=True, is_closed=True)
 
 
+def test_only_machines_without_keys_lose_their_disks_and_the_root_by_its_file_keeps_its_own() -> None:
+    for has_room in (True, False):
+        assert {"lost-disk", "old-disk"} <= set(plan.possible(has_room=has_room, is_closed=False))
+        assert {"lost-disk", "old-disk"} & set(plan.possible(has_room=has_room, is_closed=True)) == set()
+    lost = [event.who for event in plan.draw("7", 900.0, ("lost-disk", "old-disk")).events]
+    assert set(plan.BELOW) == {name for names in lost for name in names}
+    assert {1} == set(map(len, lost))
+
+
 def test_without_a_pipeline_it_is_hit_by_nothing() -> None:
     drawn = plan.draw("7", 3_000.0, ALL, has_pipeline=False)
     assert [] == [event for event in drawn.events if "pipeline" in event.who]

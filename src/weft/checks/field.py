@@ -15,30 +15,83 @@ from weft.checks.history import Fact, Unknown, Violation
 SHOWN_MAX: Final = 5  # keys in a sentence
 
 
-class Written(Checker):
-    """The base of several rules: keeps requests and acknowledgements, by protocol and key."""
+class Writes:
+    """Requests and acknowledgements, by protocol and key.
 
-    HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "put"): "note_told", ("info", "quiet"): "note_quiet"}
+    A node whose disk is lost, or went back, takes with it what it alone has acknowledged. Of the protocols in `ALONE` that may
+    be whatever it acknowledged just before; then an earlier value counts, and what had no answer yet may be there twice.
+    """
 
     def __init__(self) -> None:
         self.possible: dict[str, dict[str, list[Any]]] = {}
         """By protocol and key: the value acknowledged last, and those requested since."""
+        self.repeated: set[tuple[str, str]] = set()
+        """What a client may have sent twice, since nobody knew any more that it was there."""
+        self._asked: dict[tuple[str, str], list[Any]] = {}
+        self._told: dict[tuple[str, str], list[tuple[Fact, int]]] = {}
+        """Acknowledgements, and the place of each value among those requested."""
+        self._open: dict[tuple[str, str], str] = {}
+        """Requests without an answer, each with the node that was asked."""
+
+    def take(self, fact: Fact) -> bool:
+        """The next fact; False: an acknowledgement of what nobody had asked for."""
+        if fact.what == "rewound":
+            self._rewind(fact.node, fact.at - fact.value[1])
+            return True
+        protocol, key, value = fact.value
+        asked = self._asked.setdefault((protocol, key), [None])
+        if fact.kind == "invoke":
+            asked.append(value)
+            self._open[protocol, key] = fact.node
+            self.possible.setdefault(protocol, {}).setdefault(key, [None]).append(value)
+            return True
+        told = self._told.setdefault((protocol, key), [])
+        begin = told[-1][1] if told else 0
+        if value not in asked[begin:]:
+            return False
+        told.append((fact, asked.index(value, begin)))
+        self._open.pop((protocol, key), None)
+        self.possible[protocol][key] = asked[told[-1][1] :]
+        return True
+
+    def _rewind(self, node: str, since: int) -> None:
+        for (protocol, key), told in self._told.items():
+            if protocol in ALONE and told and told[-1][0].node == node and told[-1][0].at >= since:
+                kept = [place for fact, place in told if fact.at < since]
+                self.possible[protocol][key] = self._asked[protocol, key][kept[-1] if kept else 0 :]
+        self.repeated |= {where for where, asked_at in self._open.items() if asked_at == node}
+
+
+class Written(Checker):
+    """The base of several rules: keeps requests and acknowledgements."""
+
+    HEARS: ClassVar = {
+        ("invoke", "put"): "note_put",
+        ("ok", "put"): "note_told",
+        ("info", "rewound"): "note_put",
+        ("info", "quiet"): "note_quiet",
+    }
+
+    def __init__(self) -> None:
+        self.writes = Writes()
         self.told: dict[str, dict[str, Fact]] = {}
         """By protocol and key: the last acknowledgement."""
         self.judged: Counter[str] = Counter()
         """By protocol: how many nodes, or lakes, have reported what they hold."""
         self.quiet: Fact | None = None
 
+    @property
+    def possible(self) -> dict[str, dict[str, list[Any]]]:
+        """By protocol and key: what may be there."""
+        return self.writes.possible
+
     def note_put(self, fact: Fact) -> None:
-        protocol, key, value = fact.value
-        self.possible.setdefault(protocol, {}).setdefault(key, [None]).append(value)
+        self.writes.take(fact)
 
     def note_told(self, fact: Fact) -> None:
         protocol, key, value = fact.value
-        asked = self.possible.get(protocol, {}).get(key, [])
-        if value not in asked:
+        if not self.writes.take(fact):
             self.broken(f"{protocol}: {key} was acknowledged as {value!r}, which nobody had asked for", fact)
-        self.possible[protocol][key] = asked[asked.index(value) :]
         self.told.setdefault(protocol, {})[key] = fact
 
     def note_quiet(self, fact: Fact) -> None:
@@ -95,8 +148,11 @@ class Delivered(Written):
     def note_delivered(self, fact: Fact) -> None:
         protocol, counts = fact.value
         self.judged[protocol] += 1
-        self.lost(protocol, [key for key in self.told.get(protocol, {}) if not counts.get(key)], fact.node, fact)
-        doubled = [key for key, count in counts.items() if count > 1]
+        possible = self.possible.get(protocol, {})
+        lost = [key for key in self.told.get(protocol, {}) if not counts.get(key) and None not in possible[key]]
+        self.lost(protocol, lost, fact.node, fact)
+        again = self.writes.repeated
+        doubled = [key for key, count in counts.items() if count > 1 and (protocol, key) not in again]
         if doubled and protocol not in AGAIN:
             shown = ", ".join(f"{key} ({counts[key]} times)" for key in sorted(doubled)[:SHOWN_MAX])
             self.broken(f"{protocol}: {len(doubled)} doubled at {fact.node}: {shown}")
@@ -117,6 +173,7 @@ class Read(Written):
         ("invoke", "put"): "note_put",
         ("ok", "put"): "note_told",
         ("ok", "got"): "note_got",
+        ("info", "rewound"): "note_rewound",
     }
 
     def __init__(self) -> None:
@@ -157,6 +214,11 @@ class Read(Written):
             self.broken(f"{protocol}: {fact.node} reads {value!r} at {key}, {how}, {why}", known, fact)
         self.stands[fact.node, protocol, key] = numbers[later], fact
 
+    def note_rewound(self, fact: Fact) -> None:
+        """Whoever reads at a node that begins on another disk begins anew."""
+        readers = fact.node, f"watcher at {fact.node}"
+        self.stands = {where: known for where, known in self.stands.items() if where[0] not in readers}
+
     def end(self) -> Violation | Unknown | None:
         return None
 
@@ -165,11 +227,17 @@ class Saw(Read):
     """What one watcher sees of a key never goes back; its final view is judged like a replica (CHK-017)."""
 
     rule = "watched"
-    HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "saw"): "note_got"}
+    HEARS: ClassVar = {
+        ("invoke", "put"): "note_put",
+        ("ok", "saw"): "note_got",
+        ("info", "rewound"): "note_rewound",
+    }
 
 
 DELIVERED: Final = frozenset({"messages", "readers", "calls"})
 """Protocols whose writes go to one destination instead of to all replicas."""
+ALONE: Final = frozenset({"store", "documents", "messages", "readers"})
+"""Protocols of which a node acknowledges what it alone has on its disk."""
 AGAIN: Final = frozenset({"readers"})
 """Protocols of these that may deliver more than once: a confirming reader gets unconfirmed messages again."""
 FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered, Read, Saw)

@@ -22,6 +22,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
         "info",
         "harmed",
     ): "how, is_refused, claims, losses, listed: this node's journal was damaged while it did not run, and has lost these; what is left of it still lists some",
+    (
+        "info",
+        "rewound",
+    ): "lost or old, ns, UUID before: this node begins on an empty or an older disk; what it acknowledged in that span may never have left it",
     ("info", "repaired"): "somebody has put notes of the loss where this node's journal was not whole",
     ("event", "verdict"): "clean, damaged or refused: how this node judges its journal at its start",
     ("event", "ended"): "name of an event: this node ends by itself",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.base.now import SECOND
+from weft.checks.field import Writes
 from weft.checks.history import Fact, write_lines
 
 
@@ -53,16 +54,12 @@ class Book:
     def possible(self, protocol: str) -> dict[str, list[Any]]:
         """The possible values of each key: the one acknowledged last (None: none yet), and those requested since."""
         with self._lock:
-            facts = [fact for fact in self.facts if fact.what == "put" and fact.value[0] == protocol]
-        found: dict[str, list[Any]] = {}
+            facts = [fact for fact in self.facts if fact.what in ("put", "rewound")]
+        writes = Writes()
         for fact in facts:
-            _, key, value = fact.value
-            values = found.setdefault(key, [None])
-            if fact.kind == "invoke":
-                values.append(value)
-            else:
-                found[key] = values[values.index(value) :]
-        return found
+            if fact.what == "rewound" or fact.value[0] == protocol:
+                writes.take(fact)
+        return writes.possible.get(protocol, {})
 
     def close(self) -> None:
         """Close the file."""

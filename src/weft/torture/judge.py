@@ -216,9 +216,13 @@ NOTES: Final[dict[str, Callable[[Book, str, str, dict[str, Any]], None]]] = {
 
 
 def note_members(book: Book, states: dict[str, Path], placed: dict[str, list[str]]) -> None:
-    """Note who belongs to the fabric, by name and by UUID (which names its drain), and who is in the trees of roots."""
+    """Note who belongs to the fabric, by name and by UUID (which names its drain), and who is in the trees of roots.
+
+    A node that lost its disk had another UUID before.
+    """
+    former = [fact.value[2] for fact in book.facts if fact.what == "rewound"]
     uuids = [json.loads((state / "node.json").read_text("utf-8"))["node"] for state in states.values()]
-    book.note("", "info", "members", dict.fromkeys((*states, *uuids), FLEET_NAME))
+    book.note("", "info", "members", dict.fromkeys((*states, *uuids, *former), FLEET_NAME))
     for root, names in placed.items():
         for name in names:
             book.note(root, "event", "child-joined", [name])

@@ -36,6 +36,8 @@ KINDS: Final[dict[str, str]] = {
     "full-disk": "its disk has no room",
     "read-only": "it is killed, and finds its disk read-only when it starts",
     "clone": "a copy of its disk runs on a second machine",
+    "lost-disk": "it is killed, its disk is emptied, and it is started again",
+    "old-disk": "it is killed, its disk is put back to an older copy, and it is started again",
     "move": "it is killed, and starts at another address; later it comes back to the first",
     "rotate": "it takes another key",
     "revoke": "its keys are revoked; then it is invited again, and joins with others",
@@ -44,6 +46,10 @@ KINDS: Final[dict[str, str]] = {
 PROCESSES: Final = ("kill", "pause", "restart-all")
 CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "reset", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
+LOST_DISK: Final = "lost-disk"
+OLD_DISK: Final = "old-disk"
+REWINDS: Final = (LOST_DISK, OLD_DISK)
+"""Faults that are not played in a closed fabric, where a machine with an empty disk has to be invited again."""
 MOVE: Final = "move"
 """A fault that is not played in a closed fabric, where an invitation fixes the address of a node."""
 KEYS: Final = ("rotate", "revoke")
@@ -81,7 +87,7 @@ def possible(*, has_room: bool, is_closed: bool) -> tuple[str, ...]:
     kinds = (*PROCESSES, *CABLES, *DISKS) if has_room else PROCESSES
     keys = (*KEYS, STRANGER) if has_room else KEYS
     moves = (MOVE,) if has_room else ()
-    return (*kinds, *keys) if is_closed else (*kinds, *moves)
+    return (*kinds, *keys) if is_closed else (*kinds, *moves, *REWINDS)
 
 
 def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool = True) -> Plan:
@@ -107,7 +113,7 @@ def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Ch
     span = round(what.uniform(*limits.FAULT_S), 2)
     amount = round(what.uniform(*limits.DELAY_S), 3)
     names = () if kind in ALONE else _victims(kind, victims, who)
-    if kind in ("kill", "restart-all"):
+    if kind in ("kill", "restart-all", LOST_DISK):
         span = round(what.uniform(*limits.RESTART_S), 2)
     return Event(at, kind, names, span, amount if kind == "delay" else 0.0)
 
@@ -121,8 +127,10 @@ def _revoke_both(seed: str, events: list[Event]) -> None:
 
 def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
     """The affected nodes: mostly one, sometimes two at once."""
-    choice = {"kill": victims, "pause": victims, "revoke": BELOW, MOVE: SENSORS}.get(kind, NODES)
-    count = 2 if kind not in (*DISKS, *KEYS, MOVE) and who.random() < 0.2 else 1
+    choice = {"kill": victims, "pause": victims, "revoke": BELOW, MOVE: SENSORS, LOST_DISK: BELOW, OLD_DISK: BELOW}.get(
+        kind, NODES
+    )
+    count = 2 if kind not in (*DISKS, *KEYS, *REWINDS, MOVE) and who.random() < 0.2 else 1
     return tuple(sorted(who.sample(choice, count)))
 
 

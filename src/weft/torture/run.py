@@ -137,6 +137,7 @@ class Run:
         self.placed: dict[str, list[str]] = {}
         """The nodes in the tree of each root, at the end."""
         has_stranger = world.operator is not None and STRANGER in world.machines
+        world.rewinder.report(self.book, world.say, lambda name: self.desks[name].ask(status_of))
         self.stranger = Stranger(world.machines, world.knocked_at, self.book) if has_stranger else None
 
     def go(self) -> Outcome:
@@ -348,9 +349,8 @@ class Run:
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
         trees = {name: told["tree"] for name, told in statuses.items() if told and told.get("level") == "root"}
         self.placed = {root: [str(row.get("name")) for row in tree] for root, tree in trees.items()}
-        roots = list(trees)
-        above = [name for name in LEADERS if name not in roots]
-        for names in (SENSORS, tuple(above), tuple(roots)):
+        above = [name for name in LEADERS if name not in trees]
+        for names in (SENSORS, tuple(above), tuple(trees)):
             for late in self.world.stop(names):
                 self.wrong.append(f"{late} did not stop within {limits.STOP_S:.0f} s")
         if PIPELINE in self.world.processes:

@@ -21,12 +21,12 @@ from weft.torture.files import DOCUMENT, node_text, write_files
 from weft.torture.keys import FILE, Operator
 from weft.torture.moves import Mover
 from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
+from weft.torture.rewinds import CLONE, Rewinder
 from weft.torture.room import Net, host_of, is_inside, number_of, run
 
 PORT: Final = 27_500
 PORTS_FROM: Final = 31_000
 PORTS: Final = DOCUMENT + 1  # a node's ten, its catalog and the beacons of that, its document
-CLONE: Final = "clone"
 BALLOON: Final = "balloon"
 PIECE: Final = 1 << 20
 
@@ -121,13 +121,10 @@ class World:
         """Processes that ended by themselves without a fault that explains it."""
         self._began = time.monotonic()
         self._weathers: dict[str, list[Event]] = {}
-        self._paused: dict[str, int] = {}
-        self._full: Counter[str] = Counter()
-        self._read_only: Counter[str] = Counter()
-        self._may_end: dict[str, int] = {}
+        self._full, self._read_only = Counter[str](), Counter[str]()
+        self._paused, self._may_end, self._held = Counter[str](), Counter[str](), Counter[str]()
         self._excused_until: dict[str, float] = {}
         self._is_healed = False
-        self._held: dict[str, int] = {}
         self._memory_at = 0.0
         self._acts = {
             "kill": (self._begin_kill, self._let_go),
@@ -138,6 +135,8 @@ class World:
             "clone": (self._begin_clone, self._end_clone),
             STRANGER: (lambda name: self.knocked_at.update([name]), lambda name: self.knocked_at.subtract([name])),
         }
+        self.rewinder = Rewinder(place, self.machines, self._acts, (self._full, self._read_only))
+        self._acts |= self.rewinder.acts
         if self.operator is not None:
             self._acts |= self.operator.acts
         if self.net is not None:
