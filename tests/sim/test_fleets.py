@@ -1,11 +1,14 @@
 """Fleets that place themselves, lose collectors and roots, and are cut: what they promise about it."""
 
+import msgspec
 import pytest
 
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
 from weft.checks import FLEET_CHECKERS, Violation
 from weft.sim import report
-from weft.sim.fleetplan import FLEET_SCENARIOS, VARIANTS
-from weft.sim.plan import read, write
+from weft.sim.fleetplan import FLEET_SCENARIOS, VARIANTS, draw_fleet
+from weft.sim.plan import Action, Plan, read, write
 from weft.sim.run import run
 from weft.sim.shrink import without
 from weft.sim.swarm import draw_plan
@@ -112,3 +115,44 @@ def test_leaves_hear_of_another_history_that_has_come_to_the_same_number(seed: i
     outcome = run(draw_plan(str(seed), "small-fleet"))
     assert outcome.plan.menu[0] == "the root's disk is an old one"
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario small-fleet --explain")
+
+
+def two_collectors(seed: int) -> Plan:
+    """One of two collectors is cut off until it acts; the root, whose writes the other one confirms, dies as it comes back."""
+    drawn, chance = draw_fleet(str(seed), "heirs", ("a lagging heir",)), Chance(f"heir/{seed}")
+    fleet, gone = drawn.fleets[0], {node.name for node in drawn.nodes if node.name[0] == "c"} - {"c1", "c2"}
+    nodes = [
+        msgspec.structs.replace(node, join=tuple(name for name in node.join if name not in gone))
+        for node in drawn.nodes
+        if node.name not in gone
+    ]
+    groups = [
+        msgspec.structs.replace(group, collectors=tuple(name for name in group.collectors if name not in gone))
+        for group in fleet.groups
+    ]
+    dead = fleet.heartbeat_ms * fleet.dead_after * MILLISECOND
+    at, away = 30 * SECOND + 10 * fleet.heartbeat_ms * MILLISECOND, chance.choice(["c1", "c2"])
+    back = at + chance.randint(2, 4) * dead
+    died = back - chance.randint(0, dead // 4)
+    others = [node.name for node in nodes if node.name != away]
+    made = [Action(at, "cut", away, other) for other in others]
+    made += [Action(back + chance.randint(0, dead // 8), "mend", away, other) for other in others]
+    key = f"{fleet.groups[0].name}/metric/w1"
+    made += [
+        Action(at + (2 + part) * dead // 4, "write", "root", how=key, number=2_000 + part, second=1)
+        for part in range(6)
+    ]
+    made += [Action(died, "crash", "root", how="kept", number=1)]
+    made += [Action(died + chance.randint(2, 5) * dead, "start", "root")]
+    actions = sorted([action for action in made if action.at < drawn.safety_ns], key=lambda action: action.at)
+    fleets = (msgspec.structs.replace(fleet, groups=tuple(groups)),)
+    return msgspec.structs.replace(drawn, nodes=tuple(nodes), fleets=fleets, actions=tuple(actions))
+
+
+@pytest.mark.prove("fleets of the simulator")
+@pytest.mark.proves("REC-014", part="a voter does not follow one that acts and holds less")
+@pytest.mark.varies("seed", [3, 8, 9, 11], range(100))
+def test_what_a_majority_confirmed_is_not_given_up_for_a_node_that_acts_and_holds_less(seed: int) -> None:
+    outcome = run(two_collectors(seed))
+    assert outcome.is_green, outcome.verdicts
+    assert outcome.counts["met a write confirmed"]

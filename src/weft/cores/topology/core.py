@@ -235,7 +235,10 @@ class Topology:
             return
         if not announced.group and announced.content.get("why") != "stop":
             is_acting = announced.content.get("acting") is True
-            if not is_acting or not self.election.outranks(announced.content.get("holds"), announced.uuid):
+            if is_acting and self.election.outranks(announced.content.get("holds"), announced.uuid):
+                if self.election.is_voter:
+                    return  # who votes does not give up what a majority may have confirmed for one who only acts (REC-014)
+            else:
                 cue = Cue(announced.endpoint, announced.uuid, propose=whole(announced.content.get("epoch")))
                 self._hear_root(cue._replace(why="acting" if is_acting else ""), now)
         if self._is_member:
