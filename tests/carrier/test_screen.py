@@ -263,6 +263,42 @@ def test_mail_that_comes_by_two_ways_is_screened_once_at_every_node() -> None:
     assert [0, 0, 0] == [machine.core.counters.spool_records for machine in (a, p1, p2)]
 
 
+def to_lake(record: StreamRecord) -> Iterable[Record]:
+    """A root keeps mail as a record of its lake, under the same identity."""
+    return (msgspec.structs.replace(record, stream=Stream.MESSAGES),) if record.stream == INBOX else (record,)
+
+
+@pytest.mark.proves("CHN-035", part="what a root between has kept of mail, and the mail itself, come to the next root")
+@pytest.mark.parametrize("life", ["goes on", "starts again", "starts from a snapshot"])
+@pytest.mark.parametrize("first", ["record", "mail"])
+def test_mail_that_a_former_root_had_kept_stands_in_the_lake_once(first: str, life: str) -> None:
+    world = World()
+    root = world.root()
+    root.judge = to_lake
+    b, former = world.collector("b"), world.collector("former")
+    b.judge = forward
+    a = world.sensor("a", "b")
+    world.settle()
+    world.cut("b")
+    world.cut("former")
+    a.post()
+    world.advance(1)
+    (mail,) = b.outbox()
+    former.write(msgspec.structs.replace(mail, stream=Stream.MESSAGES))
+    world.heal("former" if first == "record" else "b")
+    world.advance(20)
+    assert [1] == sequences(root.samples())
+    if life == "starts from a snapshot":
+        root.condense()
+    if life != "goes on":
+        root.crash()
+        root.start()
+    world.heal("b" if first == "record" else "former")
+    world.advance(20)
+    assert [1] == sequences(root.samples())
+    assert [0, 0, 0] == [machine.core.counters.spool_records for machine in (a, b, former)]
+
+
 @pytest.mark.proves("CHN-041")
 def test_expired_mail_is_counted_where_it_would_have_left_and_where_it_would_have_arrived() -> None:
     world, _, b, a = chain()

@@ -272,16 +272,15 @@ class Parent:
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
         if is_mail(record):
-            link.pending += self.intake.pass_mail(record, link, now)
+            kept = self.intake.pass_mail(record, link, now)
+            link.pending += self.seen.firsts(kept, record) if self.is_root else kept
             return
         if record.origin == self.context.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
-            record.attributes.pop(
-                "via", None
-            )  # the route ends here; if this node is the root no longer, a new one begins
+            record.attributes.pop("via", None)  # the route ends here; below a later root a new one begins
             verdict = self.seen.take(record)
             if verdict is Verdict.OVERLAPS:
                 self._split(link, record)

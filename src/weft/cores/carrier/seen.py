@@ -5,16 +5,17 @@ number of gaps in its numbers. A record too old to be checked is kept and counte
 than none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from weft.base.identity import Origin
 from weft.base.ranges import RangeSet
-from weft.base.records import StreamRecord
+from weft.base.records import Record, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import limits
 from weft.cores.carrier.memory import SeenKept
+from weft.wire.carried import is_mail
 
 ORIGINS_PER_RECORD: Final = 500  # of a snapshot: a record of about 16 KiB
 
@@ -50,6 +51,13 @@ class Seen:
         if len(ranges) > limits.SEEN_RANGES_MAX:
             ranges.remove(*next(iter(ranges)))
         return Verdict.NEW
+
+    def firsts(self, kept: Sequence[Record], mail: StreamRecord) -> list[Record]:
+        """What a root keeps of mail, without what has come by another way; remembers it.
+
+        A former root hands up what it has kept of mail as a record of the lake; the mail itself may come later (CHN-035).
+        """
+        return [each for each in kept if not _is_lakes(each, mail) or self.take(each) is not Verdict.KNOWN]
 
     def missing(self, record: StreamRecord) -> list[tuple[int, int]]:
         """The numbers of a record that were not seen."""
@@ -114,6 +122,13 @@ def seen_of(record: StreamRecord) -> SeenKept:
     """The record to write when a record is not kept as it came, so that `adopt` knows its numbers."""
     numbers = RangeSet([(record.sequence, record.last)])
     return SeenKept(record.stream, VersionVector([(record.source, numbers)]).encode())
+
+
+def _is_lakes(kept: Record, mail: StreamRecord) -> TypeGuard[StreamRecord]:
+    """Whether what is kept of mail is a record of the lake under the same identity."""
+    if type(kept) is not StreamRecord or is_mail(kept):
+        return False
+    return (kept.source, kept.sequence) == (mail.source, mail.sequence)
 
 
 class Notes:
