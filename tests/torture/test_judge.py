@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weft.checks import Acknowledged, Delivered, Read, Saw, Sealed, judge
+from weft.checks import Acknowledged, Complete, Delivered, Read, Saw, Sealed, judge
 from weft.checks.history import Fact, Unknown, Violation
 from weft.torture import judge as torture
 from weft.torture.book import Book
@@ -172,6 +172,25 @@ def test_whoever_reads_at_a_node_with_another_disk_begins_anew(reader: str, is_w
     seen = [line(at, reader, "ok", what, ["store", "a", value]) for at, value in ((30, "2"), (120, "1"))]
     assert is_wrong is (judge(kind(), [*writes, seen[0], REWOUND, seen[1]]) is not None)
     assert judge(kind(), [*writes, *seen]) is not None
+
+
+@pytest.mark.parametrize(
+    ("stream", "facts", "is_told"),
+    [
+        (7, [REWOUND], False),
+        (7, [], True),
+        (7, [line(100, "sensor-2", "info", "rewound", ["lost", 30])], True),
+        (2, [REWOUND], True),
+    ],
+)
+def test_numbers_of_a_store_may_be_missing_that_only_a_lost_disk_had(
+    stream: int, facts: list[Fact], is_told: bool
+) -> None:
+    taken = [fact("taken", [stream, "sensor-1", first, last], "d", "durable") for first, last in ((1, 45), (48, 90))]
+    claims = [["sensor-1", 1, 45], ["sensor-1", 48, 90]]
+    history = [*facts, *taken, fact("segment", [stream, 1, claims, [], []], "d", "durable"), QUIET]
+    says = "the completeness table calls 46-47 of sensor-1 missing, which is not so"
+    assert (says if is_told else "") == why(judge(Complete(), history))
 
 
 def test_what_a_reader_need_not_see_any_more_is_not_waited_for(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Complete(Checker):
         ("info", "start"): "note_start",
         ("info", "harmed"): "note_harmed",
         ("info", "disk"): "note_disk",
+        ("info", "rewound"): "note_rewound",
         ("info", "gone"): "note_gone",
         ("info", "quiet"): "note_quiet",
     }
@@ -145,6 +146,10 @@ class Complete(Checker):
         for key, numbers in unsaid.items():
             self._doubt(key, self._missing(key, numbers))
 
+    def note_rewound(self, fact: Fact) -> None:
+        """This node begins on another disk. In the store it goes on behind numbers that perhaps only it had."""
+        self.rewound.add(fact.node)
+
     def _doubt(self, key: Key, pieces: Iterable[Range]) -> None:
         """The reason why these are missing is no longer known: the completeness table calls them missing, correctly."""
         for first, last in pieces:
@@ -172,7 +177,8 @@ class Complete(Checker):
             missing = without(list(taken), [*there, *excused])
             if missing:
                 self.broken(f"{shown(missing)} of {origin} (stream {stream}) never came, and nobody named them", fact)
-            if not excused and not self.gone and stream != Stream.CONFIGURATION:
+            is_excused = excused or self.gone or (stream == Stream.STORE and origin in self.rewound)
+            if not is_excused and stream != Stream.CONFIGURATION:
                 self._compare_table(key, fact)
 
     def _compare_table(self, key: Key, fact: Fact) -> None:
