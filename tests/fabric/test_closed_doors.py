@@ -267,22 +267,22 @@ class Tap:
 def test_bytes_that_were_recorded_yesterday_open_no_door(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hall(tmp_path, TREE, {"spare": "sensor"}) as hall:
+            doors = [(name, channel, door) for name in hall.up for channel, door in hall.doors(name).items()]
             with contextlib.closing(Intruder(hall.fabric.guests["spare"].keys)) as guest:
-                for name in hall.up:
-                    for channel, (endpoint, kind) in hall.doors(name).items():
-                        port = int(endpoint.rpartition(":")[2])
-                        tap = Tap(port)
-                        let_in = _counted(hall, name, "ok")
-                        guest.knock(await tap.open(), kind, WORDS[channel], hall.fabric.nodes[name].keys.public)
+                for name, channel, (endpoint, kind) in doors:
+                    port = int(endpoint.rpartition(":")[2])
+                    tap = Tap(port)
+                    let_in = _counted(hall, name, "ok")
+                    guest.knock(await tap.open(), kind, WORDS[channel], hall.fabric.nodes[name].keys.public)
 
-                        def is_in(name: str = name, let_in: int = let_in) -> bool:
-                            guest.speak()
-                            return _counted(hall, name, "ok") > let_in
+                    def is_in(name: str = name, let_in: int = let_in) -> bool:
+                        guest.speak()
+                        return _counted(hall, name, "ok") > let_in
 
-                        await hall.until(is_in, f"the guest at {channel} of {name}")
-                        guest.leave()
-                        await tap.close()
-                        await _replay(hall, name, port, bytes(tap.said))
+                    await hall.until(is_in, f"the guest at {channel} of {name}")
+                    guest.leave()
+                    await tap.close()
+                    await _replay(hall, name, port, bytes(tap.said))
 
     asyncio.run(main())
 
