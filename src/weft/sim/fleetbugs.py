@@ -100,9 +100,9 @@ def lower_number_ignored(right: Any) -> Any:
 def new_root_forgets_what_it_has(right: Any) -> Any:
     """A new root ignores what its journal already holds, and takes all of it again."""
 
-    def going_on(self: TakeOver) -> None:
+    def going_on(self: TakeOver, now: Now) -> None:
         self._parent.seen = Seen()
-        right(self)
+        right(self, now)
 
     return going_on
 
