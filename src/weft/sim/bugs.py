@@ -250,8 +250,8 @@ def newest_first(right: Any) -> Any:
 def page_cache_trusted(right: Any) -> Any:
     """A node calls its last batches durable while they are only in the page cache."""
 
-    def crash(self: JournalDisk, chance: Any, disk: str) -> Any:
-        survived = right(self, chance, disk)
+    def crash(self: JournalDisk, chance: Any, disk: str, on_survival: Any) -> Any:
+        survived = right(self, chance, disk, on_survival)
         if self._data:
             self._data.pop()
             self.claims.pop()

@@ -199,8 +199,8 @@ def condition_of_a_write_not_checked(right: Any) -> Any:
 def fleet_not_asked(right: Any) -> Any:
     """Nodes do not check which fleet another belongs to: all use one name."""
 
-    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Any:
+    def build_node(settings: Any, *about: Any, **more: Any) -> Any:
         fleet = msgspec.structs.replace(settings.fleet, name="any")
-        return right(msgspec.structs.replace(settings, fleet=fleet), node, era, seed)
+        return right(msgspec.structs.replace(settings, fleet=fleet), *about, **more)
 
     return build_node

@@ -81,8 +81,8 @@ def conflict_not_reported(right: Any) -> Any:
 def chain_forgotten(right: Any) -> Any:
     """A change does not name the change that it was written over."""
 
-    def next_event(self: Replica, path: Any, value: Any, by: str, below: Chain, links_max: int) -> Event:
-        made: Event = right(self, path, value, by, Chain(()), links_max)
+    def next_event(self: Replica, path: Any, value: Any, by: str, _below: Chain, *more: Any) -> Event:
+        made: Event = right(self, path, value, by, Chain(()), *more)
         return made
 
     return next_event
