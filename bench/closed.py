@@ -234,7 +234,7 @@ def _refusals(status: dict[str, Any]) -> int:
 def strangers(count: int) -> None:
     """The own latency of a fabric at whose door a crowd knocks."""
     with tempfile.TemporaryDirectory() as place, Measuring(Path(place)) as site:
-        site.run("config", "set", "all/metric/cpu", OFTEN, "--port", str(site.port))
+        measure_often(site)
         site.bring_in("a", 0)
         state, server = site.place / "a", load_keys(site.place / "root")
         keys, status = load_keys(state), try_status(site.port)
@@ -285,10 +285,16 @@ def _answers(port: int, keys: Keys, uuid: bytes, server: str, fleet: str) -> boo
 # Drills
 
 
+def measure_often(site: Measuring) -> None:
+    """All of them measure often, once the root is the root: it listens for another one first."""
+    site.until(lambda: bool((try_status(site.port) or {}).get("root", {}).get("name")), "the root is the root")
+    site.run("config", "set", "all/metric/cpu", OFTEN, "--port", str(site.port))
+
+
 def drills() -> None:
     """How long a revoked machine is still heard, and what the renewal of all keys takes, while all measure."""
     with tempfile.TemporaryDirectory() as place, Measuring(Path(place)) as site:
-        site.run("config", "set", "all/metric/cpu", OFTEN, "--port", str(site.port))
+        measure_often(site)
         for number, name in enumerate(("a", "b")):
             site.bring_in(name, number)
         began = time.monotonic()

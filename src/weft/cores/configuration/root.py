@@ -152,7 +152,8 @@ class Root:
 
     def _not_root(self) -> OrderRefused:
         root = self.context.root().endpoint
-        return OrderRefused(NOT_ROOT, f"only the root writes: {root or 'unknown'}", root)
+        who = root or "none is known yet; one that starts listens for another for some seconds"
+        return OrderRefused(NOT_ROOT, f"only the root writes: {who}", root)
 
     def _refuse(self, ticket: int, core: str, refused: OrderRefused) -> None:
         self.context.counters.count(self.context.counters.refused, refused.code)
