@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,3 +248,20 @@ def test_accounts_balance_whatever_passes(passed: list[tuple[str, str, int]], sa
     assert sampler.seen == sampler.copied + sampler.dropped + sampler.sampled
     windows = 1 + sum(gap for *_, gap in passed) // 10**8
     assert copied <= windows * max(1, rate // 10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sample": 0},
+        {"sample": 1_000_001},
+        {"max_frame": -1},
+        {"max_frame": (1 << 20) + 1},
+        {"rate": 0},
+        {"rate": 1_000_001},
+    ],
+)
+def test_a_tap_of_less_than_nothing_or_of_too_much_is_refused(wrong: dict[str, int]) -> None:
+    assert 256 == msgspec.convert({}, taps.Wanted).max_frame
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(wrong, taps.Wanted)

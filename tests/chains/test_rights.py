@@ -165,3 +165,20 @@ def test_a_rule_that_means_nothing_ends_the_start(wrong: dict[str, Any]) -> None
     assert "bad-settings" == refused.value.code
     assert "chains" in str(refused.value)
     assert msgspec.convert({"user": "uid:1", "verbs": ["read"]}, Allow).types == ("*",)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"verbs": []},
+        {"verbs": ["read"] * 4},
+        {"dir": []},
+        {"dir": ["in"] * 3},
+        {"types": []},
+    ],
+)
+def test_a_rule_of_nothing_or_of_the_same_again_is_refused(wrong: dict[str, list[str]]) -> None:
+    right: dict[str, Any] = {"user": "anybody", "verbs": ["read"]}
+    assert ("*",) == msgspec.convert(right, Allow).types
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(right | wrong, Allow)

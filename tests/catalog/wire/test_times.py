@@ -132,3 +132,11 @@ def test_clock_that_is_far_off_breaks_no_answer(wall_s: float) -> None:
     writers: list[Callable[[], bytes]] = [lambda form=form: times.write(form, wall_s) for form in times.FORMATS]  # type: ignore[misc]  # bound at once
     assert all(writer() for writer in writers)
     assert times.read(pack("<d", wall_s), wall_s).seconds == wall_s
+
+
+@pytest.mark.parametrize(
+    ("digits", "form"),
+    [(b"9" * 9, "ascii"), (b"999999999.9999999999", "ascii"), (b"999999999.99999999999", times.UNKNOWN)],
+)
+def test_text_has_nine_to_twenty_characters(digits: bytes, form: str) -> None:
+    assert form == times.read(digits, 999_999_999.0).format
