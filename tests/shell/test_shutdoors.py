@@ -1,13 +1,13 @@
 """Doors that refuse a node: how it finds out, and how seldom it knocks there (SEC-052)."""
 
 import asyncio
+import socket
 
 import pytest
 import zmq
 
 from weft.base.keys import Binding, KeyTable
 from weft.node.handshake import PUBLISH
-from weft.shell.blocks import free_blocks
 from weft.shell.doorstep import knock
 from weft.shell.keys import Keys
 from weft.shell.shutdoors import Place, ShutDoors
@@ -92,7 +92,9 @@ def test_a_knock_says_who_is_there_and_whether_it_lets_us_in() -> None:
         credentials.serve(router)
         credentials.serve(published, PUBLISH)
         control, updates = (f"127.0.0.1:{made.bind_to_random_port('tcp://127.0.0.1')}" for made in (router, published))
-        nobody = f"127.0.0.1:{free_blocks(1, 33_500)[0]}"
+        taken = socket.socket()
+        taken.bind(("127.0.0.1", 0))  # and nobody listens: a free port another process may take meanwhile
+        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
         right, wrong = (server.public,), (stranger.public,)
 
         async def heard(keys: Keys, servers: tuple[str, ...]) -> list[str]:
@@ -109,6 +111,7 @@ def test_a_knock_says_who_is_there_and_whether_it_lets_us_in() -> None:
         assert ["ok", "key-refused", "away"] == await heard(service, right)
         assert ["key-refused", "key-refused", "away"] == await heard(stranger, right)
         assert ["other-key", "other-key", "away"] == await heard(member, wrong)
+        taken.close()
         for made in (router, published):
             made.close(0)
         keeper.close()
