@@ -16,7 +16,7 @@ from tests.pipeline.canaries import planted
 from tests.pipeline.ground import MEM, Ground, taken
 from weft.base.chance import Chance
 from weft.pipeline.delta import Tables
-from weft.pipeline.folding import Folding
+from weft.pipeline.folding import Folding, session_beside
 from weft.pipeline.late import Late
 from weft.pipeline.rules import lenient
 from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
@@ -198,6 +198,7 @@ def test_what_ends_a_fold_early_is_raised_where_batches_are_taken(ground: Ground
 
 def test_a_fold_knows_nothing_of_settings_that_a_batch_changes_for_a_moment(ground: Ground) -> None:
     seen: list[str | None] = []
+    beside = session_beside(ground.spark)
     with lenient(ground.spark):
-        Folding(ground.spark, 0, lambda spark: seen.append(spark.conf.get("spark.sql.ansi.enabled"))).end()
+        Folding(ground.spark, 0, lambda: seen.append(beside.conf.get("spark.sql.ansi.enabled"))).end()
     assert ["true"] == seen

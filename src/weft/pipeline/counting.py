@@ -35,12 +35,9 @@ class Counting:
 
     def bring(self, coverage: "Coverage", upto: int, now: int) -> None:
         """Update the rows to include batch `upto`; `coverage` is the state after it, `now` wall-clock nanoseconds."""
-        import pyarrow.dataset as ds
-
         mark, erased = self.tables.committed(COMPLETENESS), numbers(self.tables.lake, self.kind.stream)
         files = self.tables.files(COMPLETENESS, [("stream", "=", self.kind.stream)])
-        self.tables.prove(COMPLETENESS, files)
-        old = ds.dataset(files, schema=COMPLETENESS.schema.arrow())
+        old = self.tables.dataset(COMPLETENESS, files)
         if mark == upto and not erased and not _has_aged(coverage, old, now):
             return
         counted = self._counted(old if mark >= 0 else None, mark, upto)
@@ -95,18 +92,13 @@ def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
 def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict[tuple[str, int | None], int]:
     """For each origin and era, how many rows left quarantine (PIP-033) in batches `mark + 1` to `upto` of a stream."""
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     of_job = (pc.field("job") == kind.stream) & (pc.field("rows_quarantine") < 0)
-    files = tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}")
-    tables.prove(PROGRESS, files)
-    progress = ds.dataset(files, schema=PROGRESS.schema.arrow())
+    progress = tables.dataset(PROGRESS, tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}"))
     is_new = (pc.field("batch") > mark) & (pc.field("batch") <= upto)
     found: dict[tuple[str, int | None], int] = {}
     for number in progress.to_table(columns=["batch"], filter=of_job & is_new)["batch"].to_pylist():
-        files = tables.files(kind.silver, f"batch = {number}")
-        tables.prove(kind.silver, files)
-        rows = ds.dataset(files, schema=kind.silver.schema.arrow())
+        rows = tables.dataset(kind.silver, tables.files(kind.silver, f"batch = {number}"))
         back = rows.to_table(columns=["origin", "era"], filter=pc.field("batch") == number)
         for entry in back.group_by(["origin", "era"]).aggregate([([], "count_all")]).to_pylist():
             key = (entry["origin"], entry["era"])

@@ -34,6 +34,7 @@ from weft.pipeline.writer import Writer
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
+    from pyarrow.dataset import Dataset
     from pyspark.sql import DataFrame, SparkSession
 
 RETRIES: Final = 10  # attempts of a commit that conflicts with another
@@ -250,11 +251,18 @@ class Tables:
         columns = [actions.column(n).to_pylist() if n in actions.column_names else nothing for n in ("path", *names)]
         return zip(*columns, strict=True)
 
-    def prove(self, table: Table, files: Sequence[str]) -> None:
+    def _prove(self, table: Table, files: Sequence[str]) -> None:
         """Verify files of a table that this process has not verified yet (FLD-030); UserError `damaged` names the first bad one."""
         fresh = [file for file in files if file not in self._proved]
         refuse_damaged(self.path(table), table, self.relative(table, fresh))
         self._proved.update(fresh)
+
+    def dataset(self, table: Table, files: Sequence[str]) -> "Dataset":
+        """The rows of some files of a table, for the driver itself; verified as those of `read` are."""
+        import pyarrow.dataset as ds
+
+        self._prove(table, files)
+        return ds.dataset(list(files), schema=table.schema.arrow())
 
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
         """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092).
@@ -265,7 +273,7 @@ class Tables:
         chosen = self.files(table) if files is None else list(files)
         if not chosen:
             return self.spark.createDataFrame([], table.spark())
-        self.prove(table, chosen)
+        self._prove(table, chosen)
         reader = self.spark.read.schema(table.spark()).option("basePath", str(self.path(table)))
         rows = reader.parquet(*chosen)
         return rows.withColumn("batch", batch_in_name()) if table.layer == ADOPTING else rows

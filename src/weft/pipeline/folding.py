@@ -19,10 +19,15 @@ POOL: Final = "folds"
 _ALONE: Final = threading.Lock()
 
 
+def session_beside(spark: "SparkSession") -> "SparkSession":
+    """A session for folds, whose settings no batch changes. Spark Connect makes none, so there it is the same one."""
+    return spark if is_remote(spark) else spark.newSession()
+
+
 class Folding:
     """A fold up to batch `upto`, begun by making it."""
 
-    def __init__(self, spark: "SparkSession", upto: int, fold: "Callable[[SparkSession], None]") -> None:
+    def __init__(self, spark: "SparkSession", upto: int, fold: Callable[[], None]) -> None:
         from pyspark import InheritableThread
 
         self.upto = upto
@@ -43,14 +48,9 @@ class Folding:
 
     def _run(self) -> None:
         try:
+            if not is_remote(self._spark):
+                self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
             with _ALONE:
-                self._fold(self._own_session())
+                self._fold()
         except BaseException as error:  # noqa: BLE001  # raised by `end`
             self._trouble = error
-
-    def _own_session(self) -> "SparkSession":
-        """A session whose settings no batch changes."""
-        if is_remote(self._spark):
-            return self._spark
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
-        return self._spark.newSession()

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
@@ -33,7 +33,7 @@ from weft.pipeline.counting import Counting
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
-from weft.pipeline.folding import Folding
+from weft.pipeline.folding import Folding, session_beside
 from weft.pipeline.intake import intake_between
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
@@ -272,9 +272,14 @@ class Job:
             folding.end()
             self._folded_at, self.fold_upto = time.monotonic(), folding.upto
 
-    def _fold(self, state: Coverage, upto: int, spark: "SparkSession") -> None:
+    @cached_property
+    def _gold_tables(self) -> Tables:
+        """The tables for the threads that fold, one after the other: opened once, as those of the batches."""
+        return self.tables.beside(session_beside(self.spark))
+
+    def _fold(self, state: Coverage, upto: int) -> None:
         """Fold up to batch `upto`, after which the state was `state`; runs in a thread of its own."""
-        tables, about = self.tables.beside(spark), self._folded_as(state)
+        tables, about = self._gold_tables, self._folded_as(state)
         self._fold_gold(tables, about, upto)
         Counting(self.kind, tables, about).bring(state, upto, max(self.options.clock(), state.now))
 
