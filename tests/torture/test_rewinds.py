@@ -48,7 +48,7 @@ def test_a_lost_disk_is_empty_and_what_it_was_is_remembered(hurt: World) -> None
     assert [] == noted
     hurt.undo(event("lost-disk"))
     assert [(NAME, "lost", 0.0)] == noted
-    assert ["aa"] == hurt.rewinder.former
+    assert {NAME: "aa"} == hurt.rewinder.was
     assert 0 == hurt._held[NAME]
 
 
@@ -88,7 +88,7 @@ def test_a_disk_that_others_need_is_kept(hurt: World, kind: str, why: str) -> No
     hurt.play(event(kind))
     hurt.undo(event(kind))
     assert before == there(hurt)
-    assert [] == hurt.rewinder.former
+    assert {} == hurt.rewinder.was
     assert not hurt._held.get(NAME)
 
 
@@ -96,4 +96,4 @@ def test_a_node_that_became_the_root_meanwhile_keeps_its_disk(hurt: World) -> No
     hurt.play(event("old-disk"))
     hurt.rewinder.is_root = lambda _: True
     hurt.undo(event("old-disk"))
-    assert [] == hurt.rewinder.former
+    assert {} == hurt.rewinder.was

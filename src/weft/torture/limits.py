@@ -23,9 +23,7 @@ FRAME_BYTES_MAX: Final = 2_048  # an Ethernet frame and its header, with room
 
 # The disks
 STATE_MEGABYTES: Final = 256  # size of one node's file system: enough for an hour, and small enough to fill
-UNSENT_S: Final = (
-    30.0  # what a node answered this long before it lost its disk has left it: two faults, one after the other
-)
+UNSENT_S: Final = 30.0  # longer than two faults in a row: what a node has answered by then has left it
 FREE_MEGABYTES: Final = 4  # with less than that a node counts its disk as full
 
 # The processes

@@ -36,12 +36,10 @@ class Rewinder:
         """Whether a node is the root, or does not say."""
         self.note: Callable[[str, str, float], None] = lambda *_: None
         """Called with the node, `lost` or `old`, and the seconds since the instant of which its disk is now."""
-        self.former: list[str] = []
-        """UUIDs that nodes had before."""
         self._images: dict[str, tuple[Path, float]] = {}
         """A copy of a node's disk, and when it was made."""
         self._lost: dict[str, None] = {}
-        self._was: dict[str, str] = {}
+        self.was: dict[str, str] = {}
         """The UUID that each node had before its disk was emptied last."""
         self.acts = {
             LOST_DISK: (self._lose, self._begin_anew),
@@ -59,7 +57,7 @@ class Rewinder:
         def note(name: str, how: str, age_s: float) -> None:
             say(f"  {name} starts on a disk that is {how}")
             span = round((age_s + limits.UNSENT_S) * SECOND)
-            book.note(name, "info", "rewound", [how, span, self._was[name]])
+            book.note(name, "info", "rewound", [how, span, self.was[name]])
 
         self.is_root, self.note = is_root, note
 
@@ -110,8 +108,7 @@ class Rewinder:
     def _clear(self, name: str) -> None:
         """Remove everything from the disk; the directory stays, because it may be a mount."""
         state = self._machines[name].state
-        self._was[name] = json.loads((state / IDENTITY).read_text("utf-8"))["node"]
-        self.former.append(self._was[name])
+        self.was[name] = json.loads((state / IDENTITY).read_text("utf-8"))["node"]
         for path in state.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 

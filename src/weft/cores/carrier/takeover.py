@@ -73,8 +73,7 @@ class TakeOver:
         self._is_looking, self._parent.seen = True, Seen()
         self._context.tell(TookOver(self._outbox.safe_lsn))
         if self._awaits_lake:
-            self._patience_at = now.mono + limits.LAKE_PATIENCE_NS
-            self._context.perform(ReadVectors())
+            self._ask_lake(now)
         self._context.perform(FetchRecords(CORE, self._outbox.safe_lsn, limits.FETCH_BYTES))
 
     def doubt(self, doubted: Doubted, now: Now) -> None:
@@ -84,8 +83,11 @@ class TakeOver:
         self._doubted.append(doubted)
         if self.is_done and not self._is_looking:
             self._is_looking = self._has_looked = self._awaits_lake = self._parent.is_waiting = True
-            self._patience_at = now.mono + limits.LAKE_PATIENCE_NS
-            self._context.perform(ReadVectors())
+            self._ask_lake(now)
+
+    def _ask_lake(self, now: Now) -> None:
+        self._patience_at = now.mono + limits.LAKE_PATIENCE_NS
+        self._context.perform(ReadVectors())
 
     def looked(self, order: RecordsFetched, now: Now) -> None:
         """A piece of the journal, and what mail it holds for this node."""
