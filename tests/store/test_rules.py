@@ -59,6 +59,17 @@ def test_what_does_not_fit_its_type_is_refused_and_takes_no_tick() -> None:
     assert client.ask("delete_value", path="home.hall.temp").changed is True, "a deletion has no type"
 
 
+@pytest.mark.proves("ADM-010")
+def test_a_batch_with_a_rule_is_checked_by_the_rules_before_it_and_done_whole() -> None:
+    desk, client = ready()
+    typed(client)
+    match = Op(path=(None, "match", "warm"), value=client_raw({"type": ["number"]}))
+    answer = client.ask("batch", ops=[match, Op(path=("warm",), value=client_raw("no number"))])
+    assert ("", [True, True]) == (answer.etype, [told["changed"] for told in answer.results])
+    assert "no number" == desk.node.value("warm")
+    assert "type-error" == client.ask("set_value", path="warm", value="again none").etype
+
+
 def client_raw(value: Any) -> Raw:
     return Raw(pack(value))
 

@@ -318,7 +318,9 @@ def batch(asked: Asked) -> Answer:
     writes = [_Write.of(asked, op) for op in ops]
     if len({key_of(write.conditions.path) for write in writes}) < len(writes):
         raise Refusal("bad-request", "a batch writes each entry once")
-    asked.desk.replica.check_all([(write.conditions.path, write.value) for write in writes if write.is_needed])
+    asked.desk.replica.check_all(
+        [(write.conditions.path, write.value, write.conditions.current) for write in writes if write.is_needed]
+    )
     nchain = 1 if request.nchain is UNSET else request.nchain
     return asked.answer(results=[write.done(asked, nchain, wants_ack=wants_ack) for write in writes])
 
@@ -351,8 +353,8 @@ class _Write(NamedTuple):
         event = self.conditions.current
         if self.is_needed:
             until = until_of(asked, self.conditions.request)
-            written = asked.desk.replica.write(
-                self.conditions.path, self.value, via=asked.client.address, until=until, wants_ack=wants_ack
+            written = asked.desk.replica.write_checked(
+                self.conditions.path, self.value, event, via=asked.client.address, until=until, wants_ack=wants_ack
             )
             event = written.event
         answer: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}

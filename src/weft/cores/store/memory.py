@@ -164,7 +164,8 @@ def event_of_kept(kept: EventKept) -> Event:
 
 def own_record_of(event: Event, via: str, before: Link | None, wall: int) -> StreamRecord:
     """The record of a change that this node made (STO-030)."""
-    attributes: dict[str, Any] = {**_attributes_of(event), "through": via, "before": list(before) if before else None}
+    attributes = _attributes_of(event)
+    attributes["through"], attributes["before"] = via, list(before) if before else None
     return _stream_record(event, attributes, wall)
 
 
@@ -253,8 +254,7 @@ def ticks_of(ranges: dict[str, list[tuple[int, int]]]) -> Ticks:
 
 
 def _attributes_of(event: Event) -> dict[str, Any]:
-    ends = {} if event.until is None else {"until": event.until}
-    return ends | {
+    attributes: dict[str, Any] = {
         "tock": event.tock,
         "path": pack_path(event.path),
         "chain": [list(link) for link in event.chain.links],
@@ -263,6 +263,9 @@ def _attributes_of(event: Event) -> dict[str, Any]:
         "by": event.by,
         "at": event.at,
     }
+    if event.until is not None:
+        attributes["until"] = event.until
+    return attributes
 
 
 def _stream_record(event: Event, attributes: dict[str, Any], wall: int) -> StreamRecord:

@@ -113,6 +113,21 @@ class Replica:
         if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
         self._check_room(path, before, value)
+        return self.write_checked(path, value, before, by=by, via=via, chain=chain, until=until, wants_ack=wants_ack)
+
+    def write_checked(  # tidy: as `write`
+        self,
+        path: Path,
+        value: bytes | None,
+        before: Event | None,
+        *,
+        by: str = "",
+        via: str = "",
+        chain: Chain | None = None,
+        until: float | None = None,
+        wants_ack: bool = False,
+    ) -> Written:
+        """Make a change that was checked in this turn, alone or by `check_all`; `before` stands there now. Never refuses."""
         below = chain or (before.chain if before else Chain(()))
         for link in below.links:
             self.book.see(*link)
@@ -128,15 +143,17 @@ class Replica:
         self._announce(Change("newer" if before else "first", kept, before))
         return Written(before, kept)
 
-    def check_all(self, writes: list[tuple[Path, bytes | None]]) -> None:
-        """Refusal unless all of these could be written one after the other; paths are normal and distinct."""
+    def check_all(self, writes: list[tuple[Path, bytes | None, Event | None]]) -> None:
+        """Refusal unless all of these could be written one after the other, by the rules as they are now.
+
+        Each is a normal path, a value, and what stands there now; the paths are distinct.
+        """
         costs = entries = bytes_ = 0
-        for path, value in writes:
-            self._checked(path, value)
+        self._check_state()
+        for path, value, before in writes:
             if value is not None:
+                _check_value(value)
                 self.rules.check(path, value)
-            before = self.tree.at(path)
-            if value is not None:
                 # a write that frees memory may come after one that has no room without it
                 costs += max(0, limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before))
                 entries += before is None or before.value is None
@@ -149,7 +166,7 @@ class Replica:
     def _links_max(self) -> int:
         return self._context.settings.chain_length
 
-    def _checked(self, path: Path, value: bytes | None) -> Path:
+    def _check_state(self) -> None:
         context = self._context
         for is_so, code in (
             (context.is_full, "storage-full"),
@@ -159,8 +176,11 @@ class Replica:
         ):
             if is_so:
                 raise Refusal(code, context.read_only)
+
+    def _checked(self, path: Path, value: bytes | None) -> Path:
+        self._check_state()
         try:
-            path = normal(path, context.settings.keys)
+            path = normal(path, self._context.settings.keys)
         except PeerError as error:
             raise Refusal(error.code, error.why) from None
         if value is not None:

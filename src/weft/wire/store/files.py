@@ -105,6 +105,8 @@ class Reader:
 
 
 def _unwrapped(raw: bytes) -> bytes:
+    if b"info" not in raw:
+        return raw
     try:
         inner = _wrapped.decode(raw).info
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeGuard
 
 import msgspec
 
@@ -258,12 +258,16 @@ def text_of(path: Path) -> str:
     """
     if not path:
         return ":"
-    if all(type(element) is str and element for element in path) and not _ESCAPED.search("".join(path)):  # type: ignore[arg-type]  # text alone
-        return ".".join(path)  # type: ignore[arg-type]  # same
+    if _is_text(path) and "" not in path and not _ESCAPED.search("".join(path)):
+        return ".".join(path)
     first, *rest = path
     said = (_string_text(e, ".") if type(e) is str and e else _typed_text(e) for e in rest)
     head = _string_text(first, "") if type(first) is str and first else _typed_text(first)
     return "".join(chain((head,), said))
+
+
+def _is_text(path: Path) -> TypeGuard[tuple[str, ...]]:
+    return {*map(type, path)} == {str}
 
 
 def _string_text(element: str, before: str) -> str:
