@@ -269,7 +269,7 @@ def test_a_damaged_node_that_can_reach_nobody_goes_on_under_another_name() -> No
     net.kill("b")
     net.cut({"b"})
     node = net.start("b")
-    node.store.replica.is_damaged = True
+    node.store.replica.admitting.is_damaged = True
     net.run_until(lambda: node.state is State.MEMBER, 90, step_s=0.1)
     assert "b~2" == node.store.context.name
     assert [] == [event for event in node.told if isinstance(event, StoreIncomplete)]

@@ -107,14 +107,14 @@ def test_records_of_one_event_stay_small() -> None:
 @pytest.mark.proves("STO-032")
 def test_after_damage_no_tick_is_taken_until_it_is_mended() -> None:
     node = Node("me", [(1, DamageRecord(1, 5, "x", "y"))])
-    assert (True, True) == (node.replica.is_damaged, condensed(node).replica.is_damaged)
+    assert (True, True) == (node.replica.admitting.is_damaged, condensed(node).replica.admitting.is_damaged)
     with pytest.raises(Refusal) as error:
         node.write("p", 1)
     assert "not-ready" == error.value.code
     node.replica.mended()
     node.replica.mended()
     node.turn()
-    assert (2, False) == (len(node.journal), node.again().replica.is_damaged)
+    assert (2, False) == (len(node.journal), node.again().replica.admitting.is_damaged)
 
 
 @pytest.mark.proves("STO-033", part="the state is condensed: streamed, and the same whatever the order")

@@ -12,6 +12,7 @@ from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory, tree
+from weft.cores.store.admitting import Admitting
 from weft.cores.store.context import Context
 from weft.cores.store.messages import NameChanged, StaleDropped
 from weft.cores.store.replica import Replica
@@ -155,15 +156,15 @@ def test_an_order_that_is_refused_takes_no_tick_and_no_tock() -> None:
 
 
 def test_a_tick_that_is_taken_before_the_check_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = Replica._checked
+    checked = Admitting.checked
 
-    def hasty(self: Replica, path: Path, value: bytes | None) -> Path:
+    def hasty(self: Admitting, path: Path, value: bytes | None) -> Path:
         self._context.tick += 1
         path = checked(self, path, value)
         self._context.tick -= 1
         return path
 
-    monkeypatch.setattr(Replica, "_checked", hasty)
+    monkeypatch.setattr(Admitting, "checked", hasty)
     with pytest.raises(AssertionError):
         check_refusals()
 

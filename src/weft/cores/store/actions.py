@@ -318,7 +318,7 @@ def batch(asked: Asked) -> Answer:
     writes = [_Write.of(asked, op) for op in ops]
     if len({key_of(write.conditions.path) for write in writes}) < len(writes):
         raise Refusal("bad-request", "a batch writes each entry once")
-    asked.desk.replica.check_all(
+    asked.desk.replica.admitting.check_all(
         [(write.conditions.path, write.value, write.conditions.current) for write in writes if write.is_needed]
     )
     nchain = 1 if request.nchain is UNSET else request.nchain

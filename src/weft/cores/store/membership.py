@@ -272,7 +272,7 @@ class Membership:
     def _settle_name(self) -> bool:
         """Whether it is clear which changes under this node's name are its own (STO-034)."""
         book, replica = self._replica.book, self._replica
-        if not book.own_ahead and not replica.is_damaged:
+        if not book.own_ahead and not replica.admitting.is_damaged:
             return True
         top = book.top(self._context.name)
         others = [node for node in book.nodes() if node != self._context.name]
@@ -318,7 +318,7 @@ class Membership:
         if self.state is State.CATCHUP:
             self._due_at, self._is_late = None, True
             self._look()
-        elif self.state is State.RESTORED and self._replica.is_damaged:
+        elif self.state is State.RESTORED and self._replica.admitting.is_damaged:
             self._turn(On.OVERTAKEN)  # they may be its own, but no node is here to confirm it
         elif self.state is State.RESTORED and not self._recovery.is_complete:
             self._wait(self._clock)

@@ -7,7 +7,6 @@ and repetition do not matter. Restoring is the same join, without events (STO-01
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from weft.base.budget import Part
 from weft.base.changes import Chain, Event, Link, Path
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
@@ -15,6 +14,7 @@ from weft.base.ranges import RangeSet
 from weft.base.records import CoreRecord, DamageRecord, Entry, Stream, StreamRecord
 from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory
+from weft.cores.store.admitting import Admitting
 from weft.cores.store.bus import Bus
 from weft.cores.store.conflicts import Conflict, Conflicts
 from weft.cores.store.context import Context
@@ -22,10 +22,10 @@ from weft.cores.store.merging import clash_order, judge, merged_twins
 from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChanged, StaleDropped
 from weft.cores.store.rules import Rules
 from weft.cores.store.ticks import TickBook
-from weft.cores.store.tree import Tree, cost_of, path_cost
+from weft.cores.store.tree import Tree
 from weft.cores.store.unsaid import Unsaid
 from weft.wire.store.messages import Ticks, Update
-from weft.wire.store.pack import LEFT_OUT, check
+from weft.wire.store.pack import LEFT_OUT
 from weft.wire.store.path import normal, text_of
 
 
@@ -76,8 +76,6 @@ class Replica:
         """Called for each live entry that is removed because it was a copy of something purged."""
         self.purge_horizon = 0
         """The greatest tock of any tombstone purged here."""
-        self.is_damaged = False
-        """The journal has lost records: completeness is unknown until nothing is missing (STO-032)."""
         self.names: dict[str, None] = {context.name: None}
         """All names that this node ever had: journal records under them are its own."""
         self._is_named = False
@@ -86,6 +84,7 @@ class Replica:
         tree = self.tree
         self.room = context.budget.part("entries", limits.ENTRIES_PERCENT, lambda: tree.cost)
         conflicts = self.conflicts
+        self.admitting = Admitting(context, tree, self.book, self.rules, self.room)
         conflicts.room = context.budget.part("conflicts", limits.CONFLICTS_PERCENT, lambda: conflicts.cost)
 
     # Writing
@@ -106,13 +105,13 @@ class Replica:
         `until`: when it ends by itself, by the wall clock; `wants_ack`: ask the others to confirm it. Refusal, and then
         no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready, tick-exhausted.
         """
-        path = self._checked(path, value)
+        path = self.admitting.checked(path, value)
         if value is not None and chain is None:
             self.rules.check(path, value)
         before = self.tree.at(path)
         if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
-        self._check_room(path, before, value)
+        self.admitting.check_room(path, before, value)
         return self.write_checked(path, value, before, by=by, via=via, chain=chain, until=until, wants_ack=wants_ack)
 
     def write_checked(  # tidy: as `write`
@@ -127,11 +126,11 @@ class Replica:
         until: float | None = None,
         wants_ack: bool = False,
     ) -> Written:
-        """Make a change that was checked in this turn, alone or by `check_all`; `before` stands there now. Never refuses."""
+        """Make a change that was checked in this turn, alone or in `admitting.check_all`; `before` stands there now. Never refuses."""
         below = chain or (before.chain if before else Chain(()))
         for link in below.links:
             self.book.see(*link)
-        links_max = limits.LINKS_MAX if chain else self._links_max
+        links_max = limits.LINKS_MAX if chain else self._context.settings.chain_length
         event = self._next_event(path, value, by, below, links_max, until)
         kept = self.tree.put(event)
         self.book.see(*event.chain.head)
@@ -142,57 +141,6 @@ class Replica:
         self._context.count("sets")
         self._announce(Change("newer" if before else "first", kept, before))
         return Written(before, kept)
-
-    def check_all(self, writes: list[tuple[Path, bytes | None, Event | None]]) -> None:
-        """Refusal unless all of these could be written one after the other, by the rules as they are now.
-
-        Each is a normal path, a value, and what stands there now; the paths are distinct.
-        """
-        costs = entries = bytes_ = 0
-        self._check_state()
-        for path, value, before in writes:
-            if value is not None:
-                _check_value(value)
-                self.rules.check(path, value)
-                # a write that frees memory may come after one that has no room without it
-                costs += max(0, limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before))
-                entries += before is None or before.value is None
-                bytes_ += len(value)
-        if self._context.tick + len(writes) > limits.TICK_MAX:
-            raise Refusal("tick-exhausted", "")
-        check_growth(self.tree, self.room, costs, entries, bytes_)
-
-    @property
-    def _links_max(self) -> int:
-        return self._context.settings.chain_length
-
-    def _check_state(self) -> None:
-        context = self._context
-        for is_so, code in (
-            (context.is_full, "storage-full"),
-            (context.read_only, "read-only"),
-            (self.book.own_ahead or self.is_damaged, "not-ready"),
-            (context.tick >= limits.TICK_MAX, "tick-exhausted"),
-        ):
-            if is_so:
-                raise Refusal(code, context.read_only)
-
-    def _checked(self, path: Path, value: bytes | None) -> Path:
-        self._check_state()
-        try:
-            path = normal(path, self._context.settings.keys)
-        except PeerError as error:
-            raise Refusal(error.code, error.why) from None
-        if value is not None:
-            _check_value(value)
-        return path
-
-    def _check_room(self, path: Path, before: Event | None, value: bytes | None) -> None:
-        """Refuse a write without room; a deletion is never refused for lack of room (FLD-032)."""
-        if value is not None:
-            is_new = before is None or before.value is None
-            cost = limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
-            check_growth(self.tree, self.room, cost, int(is_new), len(value))
 
     def _next_event(  # tidy: as `write`
         self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int, until: float | None
@@ -432,8 +380,8 @@ class Replica:
 
     def mended(self) -> None:
         """The lost records are back, or no node has them: own ticks are certain again, or the name has changed."""
-        if self.is_damaged:
-            self.is_damaged = False
+        if self.admitting.is_damaged:
+            self.admitting.is_damaged = False
             self._context.keep(memory.record_of(memory.Mended()))
 
     def _name(self) -> None:
@@ -472,7 +420,7 @@ class Replica:
                 if record.stream == Stream.STORE and memory.keeper_of(record) in self.names:
                     self._restore_change(record)
             elif isinstance(record, DamageRecord):
-                self.is_damaged = True
+                self.admitting.is_damaged = True
             elif (kept := memory.memory_of(record)) is not None:
                 _RESTORERS[type(kept)](self, kept)
         self.book.silence()
@@ -514,7 +462,7 @@ class Replica:
 
     def _restore_counts(self, kept: memory.Counted) -> None:
         self.conflicts.last_number = kept.conflicts
-        self.is_damaged = kept.is_damaged
+        self.admitting.is_damaged = kept.is_damaged
         self.purge_horizon = kept.purge_horizon
 
     def condense(self) -> Iterator[CoreRecord]:
@@ -533,18 +481,7 @@ class Replica:
         yield from self.book.condense()
         yield from self.unsaid.condense()
         yield from self.conflicts.condense()
-        yield memory.Counted(self.conflicts.last_number, self.is_damaged, self.purge_horizon)
-
-
-def check_growth(tree: Tree, room: Part, cost: int, entries: int, size: int) -> None:
-    """Refusal if there is no room for so many more bytes of memory, entries, and bytes of values."""
-    if cost and not room.has_room(cost):
-        room.refuse()
-        raise Refusal("storage-full", "this node has no memory left for more")
-    if entries and tree.entries + entries > limits.ENTRIES_MAX:
-        raise Refusal("too-large", f"more than {limits.ENTRIES_MAX} entries")
-    if tree.bytes + size > limits.STORE_BYTES_MAX:
-        raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
+        yield memory.Counted(self.conflicts.last_number, self.admitting.is_damaged, self.purge_horizon)
 
 
 def _in_seconds(nanoseconds: int) -> float:
@@ -557,13 +494,6 @@ def _is_same_kind(path: Path, other: Path) -> bool:
     return all(type(a) is type(b) for a, b in zip(path, other, strict=True))
 
 
-def _check_value(value: bytes) -> None:
-    try:
-        check(value, limits.VALUE_BYTES_MAX, limits.VALUE_ITEMS_MAX, limits.VALUE_DEPTH_MAX)
-    except PeerError as error:
-        raise Refusal("too-large" if error.code == "too-large" else "bad-value", error.why) from None
-
-
 def _is_later_name(name: str, base: str) -> bool:
     """Whether the node gave itself this name because its own was taken (STO-034)."""
     front, _, number = name.rpartition("~")
@@ -571,7 +501,7 @@ def _is_later_name(name: str, base: str) -> bool:
 
 
 def _set_mended(replica: Replica, _: memory.Mended) -> None:
-    replica.is_damaged = False
+    replica.admitting.is_damaged = False
 
 
 _RESTORERS: Final[dict[type[memory.MemoryKind], Callable[[Replica, Any], object]]] = {
