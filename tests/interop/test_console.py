@@ -115,6 +115,24 @@ def test_by_keyboard_and_on_a_phone(browser: Chromium, running: Running) -> None
     page.until("document.querySelector('#help').open")
 
 
+@pytest.mark.proves(
+    "CON-003", part="in a browser: a new page has the values before it too, whatever came while it was loaded"
+)
+def test_a_new_page_has_the_values_of_before(browser: Chromium, running: Running) -> None:
+    known = "[...nodes.values()].find((node) => node.level === 'root').values.cpu"
+    before = page_of(browser, running)
+    before.until(f"{known} && {known}.length > 2")
+    kept = before.run(known)
+    page = page_of(browser, running)
+    page.until("rows.size === 7")
+    page.until(f"{known}[0] === {kept[0]} && {known}.length >= {len(kept)}")
+    assert [7, 1, 3, 4] == page.run("joined([7, 1, 2], [8, 3, 4])")
+    assert [7, 1, None, 4] == page.run("joined([7, 1], [9, 4])")
+    assert [9_000, 4] == page.run("joined([7, 1], [9000, 4])")
+    assert 121 == page.run("joined([7, ...Array(120).fill(1)], [127, 4]).length")
+    assert [5, 9] == page.run("joined([7, 1, 2], [5, 9])")
+
+
 @pytest.mark.proves("CON-001", part="a node that is no root shows the way to it")
 def test_a_sensor_shows_itself_and_the_way_to_the_root(browser: Chromium, running: Running) -> None:
     page = page_of(browser, running, "sensor-1")

@@ -1,6 +1,7 @@
 """What a console shows: last values, what is missing and why, who is silent; and what its viewers are sent."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.cli.top_view import Screen
 from weft.shell.console import limits
 from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed, difference
@@ -274,7 +276,8 @@ def test_changes_added_up_are_the_picture() -> None:
                 before_them = kept["values"].get(name, points[:1])
                 kept["values"][name] = before_them[: 1 + points[0] - before_them[0]] + points[1:]
             kept.update(changed)
-        assert shown.look(at(second), is_whole=True)["nodes"] == known
+        rows = shown.look(at(second))["nodes"].items()
+        assert {node: now | {"values": shown.values_of(node, 120)} for node, now in rows} == known
         before = picture
 
 
@@ -284,9 +287,9 @@ def test_of_one_second_all_viewers_get_the_same_picture_and_it_is_made_once(monk
     clock, shown = [at(0)], console()
     look = shown.look
 
-    def noted(now: Now, *, is_whole: bool = False) -> dict[str, Any]:
+    def noted(now: Now) -> dict[str, Any]:
         looks.append(now)
-        return look(now, is_whole=is_whole)
+        return look(now)
 
     monkeypatch.setattr(shown, "look", noted)
     feed = Feed(shown, lambda: clock[0])
@@ -298,8 +301,40 @@ def test_of_one_second_all_viewers_get_the_same_picture_and_it_is_made_once(monk
     assert feed.whole() is feed.whole()
 
 
-async def first(events: AsyncIterator[bytes]) -> bytes:
-    return await anext(events)
+async def taken(events: AsyncIterator[bytes], count: int) -> list[Any]:
+    return [json.loads((await anext(events)).removeprefix(b"data: ")) for _ in range(count)]
+
+
+@pytest.mark.proves(
+    "CON-003", part="of a new viewer: all machines with their newest values, then the values before them"
+)
+def test_a_new_viewer_is_sent_the_newest_values_first_and_then_the_ten_minutes_before_them() -> None:
+    shown = console()
+    speak(shown, 21, COLLECTOR, SENSOR)
+    first, past = asyncio.run(taken(Feed(shown, lambda: at(20)).events(), 2))
+    slot = WALL_S // 5 + 4
+    assert {"memory": [slot, 50]} == first["nodes"][SENSOR.hex()]["values"]
+    assert "memory" in past["nodes"][COLLECTOR.hex()]["values"]
+    screen = Screen()
+    for told in (first, past):
+        screen.take(told)
+    assert {"memory": [slot - 4, 50, 50, 50, 50, 50]} == screen.nodes[SENSOR.hex()]["values"]
+    assert "s1" == screen.nodes[SENSOR.hex()]["name"]
+
+
+def test_a_viewer_that_reads_slowly_misses_no_change_that_was_made_meanwhile() -> None:
+    clock, shown = [at(0)], console()
+    feed = Feed(shown, lambda: clock[0])
+
+    async def numbers() -> list[int]:
+        events = feed.events()
+        found = await taken(events, 1)
+        for second in (1, 2):  # others have had two pictures before it reads on
+            clock[0] = at(second)
+            feed.refresh()
+        return [told["number"] for told in found + await taken(events, 3)]
+
+    assert [1, 1, 2, 3] == asyncio.run(numbers())
 
 
 @pytest.mark.proves("CON-001", part="served by the node itself")
@@ -323,7 +358,7 @@ def test_routes_answer_the_page_the_picture_a_cell_and_a_stream() -> None:
         assert 404 == ask("/console/cell", query).status
     live = ask("/console/live")
     assert isinstance(live, Stream)
-    assert asyncio.run(first(live.events)).startswith(b'data: {"number":1,')
+    assert 1 == asyncio.run(taken(live.events, 1))[0]["number"]
     assert isinstance(page, Response)
 
 
@@ -339,6 +374,12 @@ def test_a_file_of_the_page_loads_nothing_from_elsewhere_and_has_no_inline_scrip
     )
     if file.endswith(".html"):
         assert [] == re.findall(r"""\son[a-z]+=["']|\sstyle=["']|<style|<script>""", text)
+
+
+@pytest.mark.proves("CON-003", part="the picture is asked for while the page is still being loaded")
+def test_the_stream_is_opened_before_anything_else_is_loaded() -> None:
+    loaded = re.findall(r"""(?:src|href)="([a-z]+\.[a-z]+)\"""", (PAGES / "index.html").read_text("utf-8"))
+    assert "live.js" == loaded[0]
 
 
 def test_the_first_page_is_small_and_all_are() -> None:

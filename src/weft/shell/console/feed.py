@@ -27,52 +27,71 @@ class Feed:
         """The number of the newest picture."""
         self._console, self.now = console, now
         self._picture: Picture = {}
-        self._made_at: int | None = None
-        self._whole: tuple[int, bytes] = 0, b""
+        self._made_at: Now | None = None
+        self._encoded: dict[str, tuple[int, bytes]] = {}
+        """What was asked of a picture, encoded once, with the number of the picture."""
         self._changes: deque[tuple[int, bytes]] = deque(maxlen=limits.CHANGES_KEPT)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """The complete picture, then each change, for one viewer."""
+        """The complete picture, then each change, for one viewer.
+
+        The picture has the newest values only, and those before them follow as a change: they are most of the bytes, and all
+        machines are seen sooner without them (CON-003).
+        """
         self.viewers += 1
         seen = 0
         try:
             while True:
                 self.refresh()
-                for data in self._after(seen):
+                pieces, seen = self._after(seen), self.number
+                for data in pieces:
                     yield event(data)
-                seen = self.number
                 await asyncio.sleep(self._left_s())
         finally:
             self.viewers -= 1
 
     def _left_s(self) -> float:
         """Seconds until the next picture; all viewers wake then."""
-        spent_ns = 0 if self._made_at is None else self.now().mono - self._made_at
+        spent_ns = 0 if self._made_at is None else self.now().mono - self._made_at.mono
         return max(limits.TICK_S - spent_ns / SECOND, limits.SOON_S)
 
     def refresh(self) -> None:
         """Make a new picture if the last one is a second old."""
         now = self.now()
-        if self._made_at is not None and now.mono - self._made_at < limits.TICK_S * 0.9e9:
+        if self._made_at is not None and now.mono - self._made_at.mono < limits.TICK_S * 0.9e9:
             return
-        before, self._picture, self._made_at = self._picture, self._console.look(now), now.mono
+        before, self._picture, self._made_at = self._picture, self._console.look(now), now
         self.number += 1
-        change = {"number": self.number, "at": now.wall // MILLISECOND, **difference(before, self._picture)}
-        self._changes.append((self.number, msgspec.json.encode(change)))
+        self._changes.append((self.number, self._told(difference(before, self._picture))))
 
     def whole(self) -> bytes:
-        """The newest picture, as JSON."""
-        if self._whole[0] != self.number:
-            now = self.now()
-            picture = self._console.look(now, is_whole=True)
-            told = {"number": self.number, "at": now.wall // MILLISECOND, "whole": True, **picture}
-            self._whole = self.number, msgspec.json.encode(told)
-        return self._whole[1]
+        """The newest picture with all values, as JSON."""
+        return self._once("whole", lambda: self._complete(limits.POINTS))
 
     def _after(self, seen: int) -> list[bytes]:
         if seen == 0 or seen < self.number - len(self._changes):
-            return [self.whole()]
+            return [self._once("first", lambda: self._complete(1)), self._once("past", self._past)]
         return [data for number, data in self._changes if number > seen]
+
+    def _complete(self, points: int) -> Picture:
+        nodes = self._picture["nodes"].items()
+        valued = {node: row | {"values": self._console.values_of(node, points)} for node, row in nodes}
+        return {"whole": True, "head": self._picture["head"], "nodes": valued}
+
+    def _past(self) -> Picture:
+        values = {node: {"values": self._console.values_of(node, limits.POINTS)} for node in self._picture["nodes"]}
+        return {"nodes": values, "gone": []}
+
+    def _once(self, what: str, make: Callable[[], Picture]) -> bytes:
+        number, data = self._encoded.get(what, (0, b""))
+        if number != self.number:
+            data = self._told(make())
+            self._encoded[what] = self.number, data
+        return data
+
+    def _told(self, picture: Picture) -> bytes:
+        assert self._made_at is not None, "set by refresh"
+        return msgspec.json.encode({"number": self.number, "at": self._made_at.wall // MILLISECOND, **picture})
 
 
 def difference(before: Picture, after: Picture) -> Picture:

@@ -11,7 +11,7 @@ from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import host_of, is_endpoint, port_of
 from weft.base.now import MILLISECOND, Now
 from weft.shell.console import limits
-from weft.shell.console.lastvalues import SHOWN, LastValues, Machine
+from weft.shell.console.lastvalues import SHOWN, LastValues, Machine, Ring
 from weft.wire.alerts import Alert
 
 WELL, ODD, WORSE, BAD = range(4)
@@ -80,8 +80,8 @@ class Console:
         self._begun: Now | None = None
         self._places: dict[bytes, Place] = {}
 
-    def look(self, now: Now, *, is_whole: bool = False) -> dict[str, Any]:
-        """The current picture: `head`, and `nodes` by UUID in hex; with the values since the last picture, or all."""
+    def look(self, now: Now) -> dict[str, Any]:
+        """The current picture: `head`, and `nodes` by UUID in hex; with the values since the last picture."""
         self._begun = self._begun or now
         facts = self.facts()
         places = self._placed(facts, now)
@@ -92,8 +92,18 @@ class Console:
             above = parents.get(place.node)
             found = [*self._troubles(place, facts, now), *_silences(place, silent, above)]
             row = self._row(place, above, sorted(found, key=lambda each: -each.much), now)
-            nodes[place.node.hex()] = row | {"values": self._values(place.node, is_whole=is_whole)}
+            fresh = {name: ring.take() for name, ring in self._rings(place.node.hex())}
+            nodes[place.node.hex()] = row | {"values": {name: points for name, points in fresh.items() if points}}
         return {"head": self._head(facts), "nodes": nodes}
+
+    def values_of(self, node: str, points: int) -> dict[str, list[int | None]]:
+        """The last points of each metric of a machine, by its UUID in hex; of a metric without values there is nothing."""
+        found = {name: ring.packed(ring.head - points + 1) for name, ring in self._rings(node)}
+        return {name: values for name, values in found.items() if values}
+
+    def _rings(self, node: str) -> list[tuple[str, Ring]]:
+        machine = self.values.machines.get(bytes.fromhex(node))
+        return [(name, machine.rings[name]) for name in SHOWN] if machine else []
 
     def cell(self, node: bytes, cell: int) -> dict[str, Any] | None:
         """The numbers of ten seconds of a machine: received, lost, and why; None: the machine is not known."""
@@ -202,12 +212,6 @@ class Console:
             "newest": machine.newest_ms if machine else 0,
             "busiest": machine.busiest if machine else None,
         }
-
-    def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[int | None]]:
-        machine = self.values.machines.get(node)
-        rings = [(name, machine.rings[name]) for name in SHOWN] if machine else []
-        found = ((name, ring.packed(0) if is_whole else ring.take()) for name, ring in rings)
-        return {name: points for name, points in found if points}
 
     def _head(self, facts: Facts) -> dict[str, Any]:
         assert self._begun is not None, "set by look"

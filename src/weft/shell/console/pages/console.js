@@ -26,20 +26,26 @@ function merge(id, row) {
   const known = nodes.get(id) || { id, values: {} };
   const { values, ...fields } = row;
   Object.assign(known, fields);
-  for (const [name, [first, ...told]] of Object.entries(values || {})) { // the first slot, then a value for each
-    const kept = (known.values[name] || []).filter(([slot]) => slot < first);
-    const fresh = told.map((value, at) => [first + at, value]).filter(([, value]) => value !== null);
-    known.values[name] = [...kept, ...fresh].slice(-POINTS);
-  }
+  for (const [name, told] of Object.entries(values || {})) known.values[name] = joined(known.values[name], told);
   known.dirty = true;
   nodes.set(id, known);
 }
 
+// Points are [the first slot, a value or null for each slot]; newer ones replace those in the same slots.
+function joined(kept, told) {
+  const between = kept ? told[0] - kept[0] : 0;
+  if (between <= 0 || between > POINTS + kept.length) return told;
+  const gap = Array(Math.max(0, between + 1 - kept.length)).fill(null), points = [...kept.slice(1, between + 1), ...gap, ...told.slice(1)];
+  const dropped = Math.max(0, points.length - POINTS);
+  return [kept[0] + dropped, ...points.slice(dropped)];
+}
+
 function follow() {
-  const stream = new EventSource("live");
+  for (const event of early) take(JSON.parse(event.data));
   stream.onmessage = (event) => take(JSON.parse(event.data));
   stream.addEventListener("still", () => { heard = performance.now(); });
   setInterval(tick, 1000);
+  tick();
 }
 
 // The order: a tree in which whoever has the worst trouble in its branch stands first.
@@ -48,12 +54,13 @@ function sorted() {
   const below = new Map();
   for (const node of nodes.values()) {
     const parent = nodes.has(node.parent) ? node.parent : "";
-    below.set(parent, [...(below.get(parent) || []), node]);
+    if (below.has(parent)) below.get(parent).push(node);
+    else below.set(parent, [node]);
   }
   const worst = (node, depth) => Math.max(node.much, ...(depth > 8 ? [] : (below.get(node.id) || []).map((child) => worst(child, depth + 1))));
   for (const list of below.values()) {
     for (const node of list) node.worst = worst(node, 0);
-    list.sort((a, b) => b.worst - a.worst || b.much - a.much || RANKS(a) - RANKS(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
+    list.sort((a, b) => b.worst - a.worst || b.much - a.much || RANKS(a) - RANKS(b) || byName(a.name, b.name));
   }
   const listed = [];
   const descend = (id, depth) => {
@@ -67,6 +74,7 @@ function sorted() {
   return listed;
 }
 
+const byName = new Intl.Collator("en", { numeric: true }).compare;
 const RANKS = (node) => ["root", "collector", "sensor"].indexOf(node.level);
 
 function fits(node) {
@@ -247,8 +255,8 @@ function draw(node, row) {
   say(row.name, node.name);
   say(row.small, trouble && node.much > 1 ? textOf(trouble) : [node.level || "machine", node.busiest && `${node.busiest[0]} ${Math.round(node.busiest[1])} %`, node.group].filter(Boolean).join(" · "));
   for (const [key] of METERS) {
-    const points = node.values[key] || [], meter = row.meters[key], last = points.at(-1);
-    const word = last ? `${Math.round(last[1])} %` : "–";
+    const points = node.values[key] || [], meter = row.meters[key];
+    const word = points.length ? `${points.at(-1)} %` : "–";
     say(meter.value, word);
     meter.drawn.setAttribute("aria-label", `${key} ${word}`);
     meter.path.setAttribute("d", line(points, newest, 24));

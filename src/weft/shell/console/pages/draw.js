@@ -39,9 +39,9 @@ function say(node, text) {
 // A line through points of five seconds, 0 to 100 %; the pen is lifted where more than a minute is missing.
 function line(points, newest, height) {
   let path = "", before = -Infinity;
-  for (const [slot, value] of points) {
-    const x = POINTS - 1 - (newest - slot);
-    if (x < 0) continue;
+  for (let at = 1; at < points.length; at += 1) {
+    const value = points[at], slot = points[0] + at - 1, x = POINTS - 1 - (newest - slot);
+    if (value === null || x < 0) continue;
     const y = (height - 1 - (height - 2) * Math.min(100, Math.max(0, value)) / 100).toFixed(1);
     path += `${slot - before > 12 ? "M" : "L"}${x} ${y}`;
     if (slot - before > 12) path += "h.5";
