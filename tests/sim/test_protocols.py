@@ -63,12 +63,13 @@ class Nights(NamedTuple):
 NIGHTS: Final = {
     "store": Nights(
         scenarios=frozenset(STORE_SCENARIOS),
-        usual={"store": 4, "store-small": 12, "store-deletes": 3, "store-flood": 2},
+        usual={"store": 4, "store-small": 12, "store-deletes": 3, "store-moves": 4, "store-flood": 2},
         soaked={
             "store-flood": 100,
             "store": 500,
             "store-small": 1_000,
             "store-deletes": 500,
+            "store-moves": 500,
             "store-large": 50,
             "store-long": 50,
         },

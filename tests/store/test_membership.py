@@ -263,6 +263,23 @@ def test_of_two_live_nodes_of_one_name_the_newer_takes_no_orders() -> None:
     assert State.MEMBER is net["b"].state
 
 
+@pytest.mark.proves("STO-034")
+def test_the_newer_of_two_nodes_of_one_name_joins_once_the_older_one_is_gone() -> None:
+    net = trio(link="mesh")
+    net["b"].write("p", 1)
+    net.nodes["z"] = twin = net.add("z")
+    net.start("z", name="b")
+    net.run(30)
+    net.kill("b")
+    net.run(120)
+    assert State.MEMBER is twin.state
+    assert ["name-collision"] == [event.why for event in twin.told if isinstance(event, BecameReadOnly)]
+    event = twin.write("p", 2)
+    assert event is not None
+    net.run(5)
+    assert twin.store.replica.tree.entries == net["a"].store.replica.tree.entries
+
+
 @pytest.mark.proves("STO-032")
 def test_a_damaged_node_that_can_reach_nobody_goes_on_under_another_name() -> None:
     net = trio()

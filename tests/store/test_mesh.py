@@ -220,13 +220,43 @@ def test_of_two_live_nodes_of_one_name_the_newer_takes_no_orders_and_both_say_so
     wire = Wire(a, b)
     wire.run(3)
     wire.ends[newer.endpoint] = newer
-    wire.run(3)
+    wire.run(6)
     assert b.endpoint == a.bus.members["b"]
     assert ("", "name-collision") == (b.context.read_only, newer.context.read_only)
     assert BecameReadOnly("name-collision") in wire.events
-    assert {NameCollision("b", newer.endpoint), NameCollision("b", a.endpoint)} <= {
+    assert {NameCollision("b", newer.endpoint), NameCollision("b", b.endpoint)} <= {
         event for event in wire.events if isinstance(event, NameCollision)
     }
+
+
+@pytest.mark.proves("LNK-022")
+@pytest.mark.parametrize("away_s", [0.1, 0.5, 1, 2, 2.9, 3, 4, 10])
+def test_a_node_that_starts_again_at_another_address_is_no_second_one(away_s: float) -> None:
+    a, c, b = End("a", 1), End("c", 2, peers=("10.0.0.1:27500",)), End("b", 3, peers=("10.0.0.1:27500",))
+    wire = Wire(a, c, b)
+    wire.run(3)
+    del wire.ends[b.endpoint]
+    wire.run(away_s)
+    moved = End("b", 4, peers=("10.0.0.1:27500", "10.0.0.2:27500"))
+    wire.ends[moved.endpoint] = moved
+    wire.run(10)
+    assert "" == moved.context.read_only
+    assert (moved.endpoint, moved.endpoint) == (a.bus.members.get("b"), c.bus.members.get("b"))
+    assert [] == [event for event in wire.events if isinstance(event, NameCollision)]
+
+
+@pytest.mark.proves("LNK-022")
+def test_who_was_refused_for_its_name_is_accepted_once_the_older_one_is_gone() -> None:
+    a, b = End("a", 1), End("b", 2, peers=("10.0.0.1:27500",))
+    newer = End("b", 3, peers=("10.0.0.1:27500",))
+    wire = Wire(a, b)
+    wire.run(3)
+    wire.ends[newer.endpoint] = newer
+    wire.run(7)
+    assert "name-collision" == newer.context.read_only
+    del wire.ends[b.endpoint]
+    wire.run(65)
+    assert ("", newer.endpoint) == (newer.context.read_only, a.bus.members.get("b"))
 
 
 def test_a_node_that_calls_itself_by_another_address_notices() -> None:

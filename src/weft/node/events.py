@@ -468,7 +468,7 @@ EVENTS: Final[dict[type, Event]] = {
         "store.read-only",
         "error",
         "The store accepts no writes at this node.",
-        "`name-collision`: another [store] name; `dropped`: weft store orphans; `unconfirmed`: weft store accept-tick.",
+        "`name-collision`: another [store] name, or end the other node; `dropped`: weft store orphans; `unconfirmed`: weft store accept-tick.",
     ),
     store.LimitExceeded: Event(
         "store.over-limit", "warning", "The store holds more than it should.", "Delete, or raise the limit."

@@ -44,9 +44,9 @@ SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
 
 
-def address(number: int) -> str:
-    """The address of the machine with that number."""
-    return f"10.0.{number >> 8}.{number & 255}"
+def address(number: int, *, is_other: bool = False) -> str:
+    """The address of the machine with that number, or the other one that it gets when it moves."""
+    return f"10.{int(is_other)}.{number >> 8}.{number & 255}"
 
 
 class Book(Protocol):
@@ -152,6 +152,11 @@ class Fabric:
     def address_of(self, name: str) -> str:
         """The address of a machine; empty: none."""
         return self.addresses[name] if name else ""
+
+    def move(self, machine: Machine) -> None:
+        """A machine that does not run gets its other address, or its first one again."""
+        first = address(machine.number)
+        self.addresses[machine.name] = address(machine.number, is_other=True) if machine.address == first else first
 
     def fleet_of(self, fleet: str) -> list[Machine]:
         """The machines of a fleet."""

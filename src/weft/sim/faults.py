@@ -58,6 +58,14 @@ def _crash(fabric: Fabric, action: Action) -> None:
     end(action.how, is_loud=bool(action.number))
 
 
+def _move(fabric: Fabric, action: Action) -> None:
+    """`node` ends, and will start at another address; `number` 1: its kernel lives on."""
+    machine = fabric.machines[action.node]
+    machine.crash("kept", is_loud=bool(action.number))
+    fabric.move(machine)
+    fabric.recorder.meet("a machine at another address")
+
+
 def _bury(fabric: Fabric, action: Action) -> None:
     """`node` dies for good; `how` `root`: whoever is the root of its fleet; `second` 1: its replacement is timed."""
     machine = fabric.machines[action.node]
@@ -417,6 +425,7 @@ def _edit(fabric: Fabric, action: Action) -> None:
 ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "start": _start,
     "crash": _crash,
+    "move": _move,
     "bury": _bury,
     "write": _write,
     "stop": _stop,

@@ -238,3 +238,19 @@ def watcher_goes_on_from_now(right: Any) -> Any:
 def losers_are_shown(right: Any) -> Any:
     """Watchers are also shown the changes that lost a conflict, after those that won."""
     return memory.event_of
+
+
+# Names
+
+
+@canary(Mesh, "_why_not", caught_by="converged", within=20, scenario="store-moves")
+def moved_node_is_a_second_one(right: Any) -> Any:
+    """What a node says after it has started again elsewhere counts as said by its former start, which so never dies."""
+
+    def why_not(self: Mesh, hello: Any, now: Any) -> Any:
+        for caller in self.callers.values():
+            if caller.node == hello.node and caller.boot < hello.boot:
+                caller.heard_at = now.mono
+        return right(self, hello, now)
+
+    return why_not

@@ -39,13 +39,14 @@ STORE_SCENARIOS: Final[dict[str, Size]] = {
     "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
     "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
     "store-deletes": Size((3, 4), (40 * SECOND, 60 * SECOND), (5, 20), ("deleter_away",), (500,)),
+    "store-moves": Size((2, 4), (40 * SECOND, 60 * SECOND), (20, 80), ("move", "crash", "slow"), (500, 1_000)),
     "store-flood": Size(
         (2, 3), (30 * SECOND, 40 * SECOND), (100, 200), ("crash", "slow", "hang_up", "stall"), (500,), megabytes=1
     ),
     "store-long": Size((3, 5), (1_200 * SECOND, 3_600 * SECOND), (400, 1_500)),
 }
-"""Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; one that is
-flooded with several times what its memory holds; an hour."""
+"""Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; machines that get
+other addresses; one that is flooded with several times what its memory holds; an hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +223,18 @@ def drop(draw: Draw) -> list[Action]:
     ]
 
 
+def move(draw: Draw) -> list[Action]:
+    """A machine gets another address, and is back before the others call it silent, or later."""
+    name, at, made = draw.one(), draw.moment(), []
+    for _ in range(draw.chance.randint(1, 3)):
+        back = at + draw.chance.randint(SECOND // 10, 4 * SECOND)
+        made += draw.lasts(Action(at, "move", name, number=draw.chance.randint(0, 1)), Action(back, "start", name))
+        at = back + draw.chance.randint(SECOND, 10 * SECOND)
+        if at >= draw.end_ns:
+            break
+    return made
+
+
 FAULTS: Final[dict[str, Fault]] = {
     fault.__name__: fault
     for fault in (
@@ -229,6 +242,8 @@ FAULTS: Final[dict[str, Fault]] = {
         *(stall, hang_up, deleter_away, drop),
     )
 }
+PLACED: Final[dict[str, Fault]] = {move.__name__: move}
+"""Faults of scenarios that name them: a seed of the others draws what it drew before."""
 RARE: Final = frozenset({"lose", "go_back", "crash_all", "deleter_away", "drop"})
 ONE_OF: Final = ("lose", "go_back", "drop", "deleter_away")
 """Faults of the last node; one of these in a run."""
@@ -249,7 +264,7 @@ def draw_store(seed: str, scenario: str = "store") -> Plan:
     for name in menu:
         mine = draw.by(f"{seed}/fault/{name}")
         times = 1 if name in RARE else mine.chance.randint(1, 4)
-        actions += [action for _ in range(times) for action in FAULTS[name](mine)]
+        actions += [action for _ in range(times) for action in (FAULTS | PLACED)[name](mine)]
     ask = _flood if size.megabytes else asks
     actions += ask(draw.by(f"{seed}/asks"), chance.randint(*size.asks), begin_ns)
     delay = chance.choice((1, 5, 20)) * MILLISECOND

@@ -17,7 +17,7 @@ from weft.base.now import SECOND, Now
 from weft.cores.kit.timers import Timers
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
-from weft.cores.store.context import Context
+from weft.cores.store.context import COLLISION, Context
 from weft.cores.store.deletion import DELETERS, names_in
 from weft.cores.store.membership import Membership
 from weft.cores.store.messages import Change, EchoMissing, NameCollision, StoreSettings
@@ -272,9 +272,9 @@ class Actor:
 
     def _hear_namesake(self, now: Now) -> None:
         """A ping under our name that we did not send: another node has this name. Of two that ping, one has to stop."""
-        if self._context.read_only != "name-collision":
+        if self._context.read_only != COLLISION:
             self._context.tell(NameCollision(self._context.name, "mqtt"))
-            self._membership.bar("name-collision", now)
+            self._membership.bar(COLLISION, now)
 
     def _count_value(self, node: str, value: Value) -> None:
         """Tock and tick of a ping count like those of any message (STO-020)."""
@@ -446,7 +446,7 @@ class Actor:
 
         One whose name is taken is silent.
         """
-        if self._context.read_only == "name-collision":
+        if self._context.read_only == COLLISION:
             return True
         return self._topic == "del" and self._context.name not in self.deleters
 

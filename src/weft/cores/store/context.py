@@ -4,7 +4,7 @@ All records of a turn stand in one Persist ahead of all effects of the turn (STO
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
@@ -16,6 +16,9 @@ from weft.cores.store import limits
 from weft.cores.store.memory import TockLimit, record_of
 from weft.cores.store.messages import StoreMalformed, StoreSettings
 from weft.wire.store.messages import Info
+
+COLLISION: Final = "name-collision"
+"""Why no orders are accepted where another live node has the same name."""
 
 
 class Context(Outbox):

@@ -297,12 +297,20 @@ class Membership:
 
     def wake(self, now: Now) -> None:
         """Do what is due."""
-        if self._context.read_only and self.state is not State.READ_ONLY:
-            self._turn(On.BARRED)
+        if on := self._name_news():
+            self._turn(on)
         if self._found_at is not None and self._found_at <= now.mono and self.state is State.LISTEN:
             self._found_unasked(now)
         if self._due_at is not None and self._due_at <= now.mono:
             self._expire()
+
+    def _name_news(self) -> On | None:
+        """The input that says what has become of this node's name, if its state does not say so yet."""
+        is_barred = bool(self._context.read_only)
+        if is_barred == (self.state is State.READ_ONLY):
+            return None
+        on = On.BARRED if is_barred else On.ACCEPTED if self._context.tick else On.EMPTIED
+        return on if (self.state, on) in TABLE else None
 
     def _found_unasked(self, now: Now) -> None:
         """Create the store as the file says; later, if some node has data after all, or nothing can be written now."""
@@ -327,7 +335,7 @@ class Membership:
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        if self._context.read_only and (self.state, On.BARRED) in TABLE:
+        if self._name_news():
             return self._context.now.mono
         found_at = self._found_at if self.state is State.LISTEN else None
         return earliest(self._due_at, found_at)

@@ -16,7 +16,7 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.store import limits
 from weft.cores.store.bus import MESH, Bus
-from weft.cores.store.context import Context
+from weft.cores.store.context import COLLISION, Context
 from weft.cores.store.linkstates import TABLE, LinkState, On
 from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp
 from weft.wire.store.mesh import Beat, Bye, Hello, Message
@@ -25,6 +25,7 @@ from weft.wire.store.messages import Said
 HEARD: Final = "mesh"
 """The channel on which other nodes send."""
 SILENT: Final = "silent"
+DOUBT: Final = "doubt"
 FRESH_TRIES: Final = 4
 """After this many unanswered greetings, some ten seconds, a new socket is used: the other end may no longer hear this
 one (Z7).
@@ -44,6 +45,8 @@ class Peer(msgspec.Struct):
     due_at: int = 0
     """When to send the next greeting, beat, or attempt."""
     tries: int = 0
+    has_refused_name: bool = False
+    """It knew another live node of this node's name, when it was asked last."""
 
 
 class Caller(msgspec.Struct):
@@ -53,6 +56,8 @@ class Caller(msgspec.Struct):
     boot: int
     endpoint: str
     heard_at: int
+    doubted_at: int = 0
+    """When a newer start of its name greeted from elsewhere; 0: none did."""
 
 
 class Mesh:
@@ -124,7 +129,7 @@ class Mesh:
             is_kept_off = message.why in ("fabric", "name", "full")
             self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
             if message.why == "name":
-                self._step_aside(peer.endpoint)
+                self._step_aside(peer)
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
         if hello.fabric != self._context.settings.fabric:
@@ -152,6 +157,9 @@ class Mesh:
             return
         if peer.tries and peer.tries % FRESH_TRIES == 0:
             self._hang_up(peer)
+        if peer.tries and peer.has_refused_name:  # it answers no more: what it said counts no more
+            peer.has_refused_name = False
+            self._take_name()
         peer.due_at = now.mono + limits.MESH_RETRY.pause_ns(self._context.chance, peer.tries)
         peer.tries += 1
         self._send(peer, self._hello())
@@ -159,11 +167,13 @@ class Mesh:
     def join(self, peer: Peer, now: Now, why: str) -> None:
         """The link is UP: messages are sent over it from now on."""
         peer.tries, peer.due_at = 0, now.mono + limits.MESH_BEAT_NS
+        peer.has_refused_name = False
         other = self._bus.members.get(peer.node)
         if other is not None and other != peer.endpoint:
             del self.peers[peer.endpoint]  # the same node under a second address
             return
         self._bus.members[peer.node] = peer.endpoint
+        self._take_name()
         self._context.tell(StoreLinkUp("mesh", peer.node))
         self.greet_all(now)  # so that nodes that know this one come to know each other
         self._link_changed(peer.node, True, now)
@@ -212,6 +222,8 @@ class Mesh:
             self._hear_said(message, caller.node, now)
         elif isinstance(message, Beat):
             self._answer(source.peer, message)
+            if caller.node not in self._bus.members:
+                self.know(caller.endpoint)
         else:
             self._let_go(source.peer, caller, now)
 
@@ -226,6 +238,8 @@ class Mesh:
     def _judge_call(self, hello: Hello, routing_id: bytes, now: Now) -> None:
         self._check_boot(hello)
         why = self._why_not(hello, now)
+        if why == DOUBT:
+            return
         if why:
             self._answer(routing_id, Bye(why))
             if why == "name":
@@ -250,9 +264,10 @@ class Mesh:
                 del self.callers[routing_id]
 
     def _why_not(self, hello: Hello, now: Now) -> str:
-        """Why this caller is refused; empty: it is accepted.
+        """Why this caller is refused; empty: it is accepted; `DOUBT`: it is not answered before it asks again.
 
-        Of two live nodes with one name, the newer is refused (LNK-022).
+        Of two live nodes with one name, the newer is refused (LNK-022). One that has just moved is no second one: the
+        older one counts as alive only if it is heard after the newer one has greeted.
         """
         mine = self._context.settings
         if hello.fabric != mine.fabric:
@@ -265,15 +280,23 @@ class Mesh:
         for caller in self.callers.values():
             is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint
             if caller.node == hello.node and is_alive and caller.boot < hello.boot:
-                return "name"
+                caller.doubted_at = caller.doubted_at or now.mono
+                return "name" if caller.heard_at > caller.doubted_at else DOUBT
         return "full" if len(self.callers) >= 2 * limits.MEMBERS_MAX else ""
 
-    def _step_aside(self, endpoint: str) -> None:
-        """An older live node has this node's name: accept no orders (4.1)."""
+    def _take_name(self) -> None:
+        """Accept orders again if some peer accepts this node, and none says any more that an older one has its name."""
+        is_refused = any(peer.has_refused_name for peer in self.peers.values())
+        if self._context.read_only == COLLISION and self._bus.members and not is_refused:
+            self._context.read_only = ""
+
+    def _step_aside(self, peer: Peer) -> None:
+        """An older live node has this node's name: accept no orders (4.1) until `_take_name`."""
+        peer.has_refused_name = True
         if not self._context.read_only:
-            self._context.read_only = "name-collision"
-            self._context.tell(NameCollision(self._context.name, endpoint))
-            self._context.tell(BecameReadOnly("name-collision"))
+            self._context.read_only = COLLISION
+            self._context.tell(NameCollision(self._context.name, peer.endpoint))
+            self._context.tell(BecameReadOnly(COLLISION))
 
     def _let_go(self, routing_id: bytes, caller: Caller, now: Now) -> None:
         del self.callers[routing_id]

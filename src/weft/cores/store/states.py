@@ -32,8 +32,8 @@ class On(Enum):
     OVERTAKEN = "somebody has changes of this node's name that it did not make"
     UNCONFIRMED = "not everybody confirmed them, and the name cannot be changed"
     BARRED = "the own name was dropped, or belongs to an older boot"
-    ACCEPTED = "people say that the name is this node's"
-    EMPTIED = "it had been dropped, and has set its data aside (DEL-006)"
+    ACCEPTED = "people say that the name is this node's, or the other node that had it is gone"
+    EMPTIED = "it has no change of its own: it had been dropped (DEL-006), or another node had its name"
     COPIED = "a file's store was taken over as it is (ADM-013)"
     STOPPED = "the order to stop"
 
