@@ -153,11 +153,6 @@ class Fabric:
         """The address of a machine; empty: none."""
         return self.addresses[name] if name else ""
 
-    def move(self, machine: Machine) -> None:
-        """A machine that does not run gets its other address, or its first one again."""
-        first = address(machine.number)
-        self.addresses[machine.name] = address(machine.number, is_other=True) if machine.address == first else first
-
     def fleet_of(self, fleet: str) -> list[Machine]:
         """The machines of a fleet."""
         return [machine for machine in self.machines.values() if machine.plan.fleet == fleet]

@@ -17,7 +17,7 @@ from weft.node.fleetkeys import canonical
 from weft.sim.catalog import ServiceProgram, name_of
 from weft.sim.clones import CloneProgram
 from weft.sim.disks import copy, edit, harm, repair, replace
-from weft.sim.fabric import Fabric
+from weft.sim.fabric import Fabric, address
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
 from weft.sim.plan import Action
@@ -62,7 +62,9 @@ def _move(fabric: Fabric, action: Action) -> None:
     """`node` ends, and will start at another address; `number` 1: its kernel lives on."""
     machine = fabric.machines[action.node]
     machine.crash("kept", is_loud=bool(action.number))
-    fabric.move(machine)
+    first = address(machine.number)
+    machine.address = address(machine.number, is_other=True) if machine.address == first else first
+    fabric.addresses[machine.name] = machine.address
     fabric.recorder.meet("a machine at another address")
 
 

@@ -69,6 +69,7 @@ class Machine:
         self.name, self.number, self.fabric = plan.name, number, fabric
         self.origin = plan.name  # the machine whose numbers it gives: for a copied disk, the original one
         self.world = fabric.world
+        self.address = fabric.address_of(plan.name)
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
         self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
         self.meters = Meters(plan.name, plan.metrics)
@@ -121,11 +122,6 @@ class Machine:
         """Its node; only while it runs."""
         assert self.node is not None, "asked of a running node"
         return self.node
-
-    @property
-    def address(self) -> str:
-        """Where it listens: another one after it has moved."""
-        return self.fabric.address_of(self.name)
 
     @property
     def endpoint(self) -> str:

@@ -17,6 +17,7 @@ from weft.cores.store.conflicts import Conflicts
 from weft.cores.store.context import Context
 from weft.cores.store.deletion import Deletion
 from weft.cores.store.mesh import Mesh
+from weft.cores.store.namesakes import Namesakes
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.cores.store.resending import Resending
@@ -243,14 +244,14 @@ def losers_are_shown(right: Any) -> Any:
 # Names
 
 
-@canary(Mesh, "_why_not", caught_by="converged", within=20, scenario="store-moves")
+@canary(Namesakes, "judge", caught_by="converged", within=20, scenario="store-moves")
 def moved_node_is_a_second_one(right: Any) -> Any:
     """What a node says after it has started again elsewhere counts as said by its former start, which so never dies."""
 
-    def why_not(self: Mesh, hello: Any, now: Any) -> Any:
-        for caller in self.callers.values():
+    def judge(self: Namesakes, hello: Any, now: Any) -> Any:
+        for caller in self._callers.values():
             if caller.node == hello.node and caller.boot < hello.boot:
                 caller.heard_at = now.mono
         return right(self, hello, now)
 
-    return why_not
+    return judge

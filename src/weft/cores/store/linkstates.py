@@ -7,6 +7,8 @@ tried again. A node that refuses us is left alone for a minute.
 from enum import Enum
 from typing import Final, NamedTuple
 
+import msgspec
+
 
 class LinkState(Enum):
     NEW = "known, not called yet"
@@ -51,3 +53,31 @@ TABLE: Final[dict[tuple[LinkState, On], Cell]] = {
     (LinkState.REFUSED, On.SILENCE): Cell("greet", LinkState.GREET),
 }
 """A state and input without a row changes nothing."""
+
+
+class Peer(msgspec.Struct):
+    """A link that this node dials, by its endpoint."""
+
+    endpoint: str
+    is_configured: bool = False
+    """Named in the file: never dropped."""
+    state: LinkState = LinkState.NEW
+    node: str = ""
+    boot: int = 0
+    heard_at: int = 0
+    due_at: int = 0
+    """When to send the next greeting, beat, or attempt."""
+    tries: int = 0
+    has_refused_name: bool = False
+    """It knew another live node of this node's name, when it was asked last."""
+
+
+class Caller(msgspec.Struct):
+    """A node that dialled us, by its routing id."""
+
+    node: str
+    boot: int
+    endpoint: str
+    heard_at: int
+    doubted_at: int = 0
+    """When a newer start of its name greeted from elsewhere; 0: none did."""

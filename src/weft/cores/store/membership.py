@@ -237,12 +237,8 @@ class Membership:
                 self._replica.write((None, "node", self._context.name), PRESENT)
         self._context.tell(StoreJoined(self._context.name, self._context.tick, self._replica.tree.entries))
 
-    def become_read_only(self) -> None:
-        """Another node has the name."""
-        self._due_at = self._found_at = None
-
     def rest(self) -> None:
-        """No links from now on."""
+        """Another node has the name, or there are no links from now on: nothing is waited for."""
         self._due_at = self._found_at = None
 
     def _became(self) -> None:
@@ -306,10 +302,9 @@ class Membership:
 
     def _name_news(self) -> On | None:
         """The input that says what has become of this node's name, if its state does not say so yet."""
-        is_barred = bool(self._context.read_only)
-        if is_barred == (self.state is State.READ_ONLY):
+        if bool(self._context.read_only) == (self.state is State.READ_ONLY):
             return None
-        on = On.BARRED if is_barred else On.ACCEPTED if self._context.tick else On.EMPTIED
+        on = On.BARRED if self._context.read_only else On.ACCEPTED if self._context.tick else On.EMPTIED
         return on if (self.state, on) in TABLE else None
 
     def _found_unasked(self, now: Now) -> None:

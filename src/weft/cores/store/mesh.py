@@ -8,56 +8,26 @@ each direction is tested on its own, and one that works alone does no harm.
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-
 from weft.base.effects import Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.store import limits
 from weft.cores.store.bus import MESH, Bus
-from weft.cores.store.context import COLLISION, Context
-from weft.cores.store.linkstates import TABLE, LinkState, On
-from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp
+from weft.cores.store.context import Context
+from weft.cores.store.linkstates import TABLE, Caller, LinkState, On, Peer
+from weft.cores.store.messages import StoreLinkDown, StoreLinkUp
+from weft.cores.store.namesakes import Namesakes, Verdict
 from weft.wire.store.mesh import Beat, Bye, Hello, Message
 from weft.wire.store.messages import Said
 
 HEARD: Final = "mesh"
 """The channel on which other nodes send."""
 SILENT: Final = "silent"
-DOUBT: Final = "doubt"
 FRESH_TRIES: Final = 4
 """After this many unanswered greetings, some ten seconds, a new socket is used: the other end may no longer hear this
 one (Z7).
 """
-
-
-class Peer(msgspec.Struct):
-    """A link that this node dials, by its endpoint."""
-
-    endpoint: str
-    is_configured: bool = False
-    """Named in the file: never dropped."""
-    state: LinkState = LinkState.NEW
-    node: str = ""
-    boot: int = 0
-    heard_at: int = 0
-    due_at: int = 0
-    """When to send the next greeting, beat, or attempt."""
-    tries: int = 0
-    has_refused_name: bool = False
-    """It knew another live node of this node's name, when it was asked last."""
-
-
-class Caller(msgspec.Struct):
-    """A node that dialled us, by its routing id."""
-
-    node: str
-    boot: int
-    endpoint: str
-    heard_at: int
-    doubted_at: int = 0
-    """When a newer start of its name greeted from elsewhere; 0: none did."""
 
 
 class Mesh:
@@ -77,6 +47,7 @@ class Mesh:
         self._hear_said, self._link_changed = hear_said, link_changed
         self.peers: dict[str, Peer] = {}
         self.callers: dict[bytes, Caller] = {}
+        self._namesakes = Namesakes(context, bus, self.peers, self.callers)
         self._is_stopping = False
         for endpoint in context.settings.peers:
             self.know(endpoint, is_configured=True)
@@ -129,7 +100,7 @@ class Mesh:
             is_kept_off = message.why in ("fabric", "name", "full")
             self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
             if message.why == "name":
-                self._step_aside(peer)
+                self._namesakes.refused(peer)
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
         if hello.fabric != self._context.settings.fabric:
@@ -157,9 +128,8 @@ class Mesh:
             return
         if peer.tries and peer.tries % FRESH_TRIES == 0:
             self._hang_up(peer)
-        if peer.tries and peer.has_refused_name:  # it answers no more: what it said counts no more
-            peer.has_refused_name = False
-            self._take_name()
+        if peer.tries:
+            self._namesakes.withdrawn(peer)
         peer.due_at = now.mono + limits.MESH_RETRY.pause_ns(self._context.chance, peer.tries)
         peer.tries += 1
         self._send(peer, self._hello())
@@ -167,13 +137,12 @@ class Mesh:
     def join(self, peer: Peer, now: Now, why: str) -> None:
         """The link is UP: messages are sent over it from now on."""
         peer.tries, peer.due_at = 0, now.mono + limits.MESH_BEAT_NS
-        peer.has_refused_name = False
         other = self._bus.members.get(peer.node)
         if other is not None and other != peer.endpoint:
             del self.peers[peer.endpoint]  # the same node under a second address
             return
         self._bus.members[peer.node] = peer.endpoint
-        self._take_name()
+        self._namesakes.withdrawn(peer)
         self._context.tell(StoreLinkUp("mesh", peer.node))
         self.greet_all(now)  # so that nodes that know this one come to know each other
         self._link_changed(peer.node, True, now)
@@ -237,13 +206,12 @@ class Mesh:
 
     def _judge_call(self, hello: Hello, routing_id: bytes, now: Now) -> None:
         self._check_boot(hello)
-        why = self._why_not(hello, now)
-        if why == DOUBT:
-            return
+        verdict = self._namesakes.judge(hello, now)
+        if verdict is Verdict.UNCLEAR:
+            return  # it greets again
+        why = "name" if verdict is Verdict.TAKEN else self._why_not(hello, now)
         if why:
             self._answer(routing_id, Bye(why))
-            if why == "name":
-                self._context.tell(NameCollision(hello.node, hello.endpoint))
             return
         is_new = routing_id not in self.callers
         self._forget_sockets(hello.endpoint, now)
@@ -264,39 +232,13 @@ class Mesh:
                 del self.callers[routing_id]
 
     def _why_not(self, hello: Hello, now: Now) -> str:
-        """Why this caller is refused; empty: it is accepted; `DOUBT`: it is not answered before it asks again.
-
-        Of two live nodes with one name, the newer is refused (LNK-022). One that has just moved is no second one: the
-        older one counts as alive only if it is heard after the newer one has greeted.
-        """
+        """Why this caller is refused, whatever its name; empty: it is accepted."""
         mine = self._context.settings
         if hello.fabric != mine.fabric:
             return "fabric"
         if hello.node == self._context.name and hello.boot != mine.boot:
-            if hello.boot > mine.boot:
-                return "name"
             self.peer_heard(hello.endpoint, now)  # anybody can claim that; the node that answers there tells (FLD-010)
-        silent_before = now.mono - limits.MESH_SILENCE_NS
-        for caller in self.callers.values():
-            is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint
-            if caller.node == hello.node and is_alive and caller.boot < hello.boot:
-                caller.doubted_at = caller.doubted_at or now.mono
-                return "name" if caller.heard_at > caller.doubted_at else DOUBT
         return "full" if len(self.callers) >= 2 * limits.MEMBERS_MAX else ""
-
-    def _take_name(self) -> None:
-        """Accept orders again if some peer accepts this node, and none says any more that an older one has its name."""
-        is_refused = any(peer.has_refused_name for peer in self.peers.values())
-        if self._context.read_only == COLLISION and self._bus.members and not is_refused:
-            self._context.read_only = ""
-
-    def _step_aside(self, peer: Peer) -> None:
-        """An older live node has this node's name: accept no orders (4.1) until `_take_name`."""
-        peer.has_refused_name = True
-        if not self._context.read_only:
-            self._context.read_only = COLLISION
-            self._context.tell(NameCollision(self._context.name, peer.endpoint))
-            self._context.tell(BecameReadOnly(COLLISION))
 
     def _let_go(self, routing_id: bytes, caller: Caller, now: Now) -> None:
         del self.callers[routing_id]
