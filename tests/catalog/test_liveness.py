@@ -1,5 +1,6 @@
 """Beats, silence and reaping, on the whole broker in virtual time (BEA-010 to BEA-020; X11 to X14)."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -11,7 +12,7 @@ from weft.base.effects import Effect
 from weft.base.now import SECOND, seconds
 from weft.cores.catalog.context import BEATS
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.liveness import Liveness, Watch
+from weft.cores.catalog.liveness import Liveness, Timer, Watch
 from weft.cores.catalog.registry import Registry
 from weft.wire.catalog import messages as wire
 from weft.wire.catalog.messages import Beat, Message
@@ -123,7 +124,7 @@ def test_canary_expiry_that_stops_at_the_first_who_lives_is_seen(monkeypatch: py
     def stop_there(self: Liveness, watch: Watch, clock: int) -> None:
         if watch.instance.due_at > clock:  # it lives: all behind it must, too
             watch.armed_at = 0
-            self._heap.insert(0, (clock + SECOND, 0, watch))
+            self._heap.insert(0, Timer(clock + SECOND, 0, watch))
             return
         look(self, watch, clock)
 
@@ -169,6 +170,21 @@ def test_of_many_who_are_due_at_once_each_turn_takes_some_and_none_waits(monkeyp
     assert Counter(register=1_200, suspect=1_200, inactive=1_200) == Counter(op for op, _ in net.ops())
     assert {0.0, 1.5, 3.0} == {at for _, at in net.ops()}
     assert 512 == max(turns)
+
+
+@pytest.mark.proves("CAT-081")
+def test_python_looks_for_no_cycles_through_what_is_kept_of_each_instance() -> None:
+    """Else its collector stops the broker for a time that grows with the number of instances."""
+    net = Net()
+    for number in range(100):
+        register(net, f"n{number}", tags=["lab"])
+        beat(net, f"n{number}")
+    gc.collect()
+    core = net.catalog
+    kinds = (Instance, Watch, Timer, type(core.book._noted["n0", "n0"]))
+    assert [] == [kept for kept in gc.get_objects() if type(kept) in kinds]
+    (instance,) = core.book.of_name("n0")
+    assert [False, False] == [gc.is_tracked(instance.key), gc.is_tracked(core.liveness._watches[instance].jitter)]
 
 
 def test_timers_of_who_is_gone_do_not_pile_up() -> None:

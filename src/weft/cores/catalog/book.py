@@ -4,7 +4,9 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Change, Instance
@@ -13,12 +15,16 @@ from weft.cores.catalog.states import State
 Key = tuple[str, str]
 
 
-class _Noted(NamedTuple):
+class _Noted(msgspec.Struct, frozen=True, gc=False):
     """The values under which an instance was last counted; the next change subtracts exactly these."""
 
     state: State
     owner: str
     address: str
+
+
+def _noted(instance: Instance) -> _Noted:
+    return _Noted(instance.state, instance.owner, instance.observed_ip)
 
 
 _index_of: Final = attrgetter("index")
@@ -125,7 +131,7 @@ class Book:
         """
         if self._instances.get(instance.key) is instance:
             noted = self._noted.get(instance.key)
-            if not instance.is_imported and noted != (instance.state, instance.owner, instance.observed_ip):
+            if not instance.is_imported and noted != _noted(instance):
                 self._uncount(instance)
                 self._count(instance)
         self._forget(instance)
@@ -142,7 +148,7 @@ class Book:
     def _count(self, instance: Instance) -> None:
         if instance.is_imported:  # its liveness is not watched here (BEA-023), and it has no owner here
             return
-        noted = self._noted[instance.key] = _Noted(instance.state, instance.owner, instance.observed_ip)
+        noted = self._noted[instance.key] = _noted(instance)
         self.counts[noted.state] += 1
         self._owners[noted.owner] += 1
         self._addresses.setdefault(noted.address, {})[instance.key] = instance

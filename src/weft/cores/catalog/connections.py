@@ -7,6 +7,8 @@ its oldest entry first. A peer that was dropped is NEW again, and its next messa
 from array import array
 from typing import Any, Final
 
+import msgspec
+
 from weft.cores.catalog import limits
 from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
@@ -20,13 +22,11 @@ EVENTS_MAX: Final = (
 TIME_BYTES_KEPT: Final = 21  # of a time frame: no valid format is longer, but a frame may have a megabyte
 
 
-class _Bound:
+class _Bound(msgspec.Struct, gc=False):
     """A DEALER that speaks for an instance."""
 
-    __slots__ = ("key", "time")
-
-    def __init__(self, key: tuple[str, str], time: bytes) -> None:
-        self.key, self.time = key, time
+    key: tuple[str, str]
+    time: bytes
 
 
 class Connections:

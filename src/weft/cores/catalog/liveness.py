@@ -11,6 +11,8 @@ import heapq
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from weft.base.now import MILLISECOND, Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.book import Book
@@ -64,47 +66,44 @@ class Pusher(Protocol):
         """
 
 
-class Watch:
-    """The liveness of one instance, besides the fields of the instance itself."""
+class Watch(msgspec.Struct, eq=False, gc=False):
+    """The liveness of one instance, besides the fields of the instance itself; as there, nothing leads back to it."""
 
-    __slots__ = (
-        "answered_at",
-        "armed_at",
-        "beats",
-        "began_at",
-        "critical_at",
-        "instance",
-        "is_over_tcp",
-        "jitter",
-        "last_at",
-        "round_trip_ns",
-        "tcp_at",
-        "udp_at",
-    )
-
-    def __init__(self, instance: Instance, clock: int) -> None:
-        self.instance = instance
-        self.armed_at = NEVER
-        """Instant of its only valid timer; other timers in the heap are stale."""
-        self.critical_at = NEVER
-        """Since when its health has been critical, if that matters."""
-        self.udp_at = self.tcp_at = -NEVER
-        """Instant of its last beat by UDP, and of its last command or beat over a connection."""
-        self.answered_at = -NEVER
-        """When one of its UDP beats was last answered."""
-        self.is_over_tcp = False
-        """It was asked over its connection, or beats over it; when UDP works again it is told."""
-        self.began_at = self.last_at = clock
-        self.beats = 0
-        self.jitter = [0] * JITTER_BUCKETS
-        self.round_trip_ns = 0
+    instance: Instance
+    began_at: int
+    last_at: int
+    armed_at: int = NEVER
+    """Instant of its only valid timer; other timers in the heap are stale."""
+    critical_at: int = NEVER
+    """Since when its health has been critical, if that matters."""
+    udp_at: int = -NEVER
+    """Instant of its last beat by UDP."""
+    tcp_at: int = -NEVER
+    """Instant of its last command or beat over a connection."""
+    answered_at: int = -NEVER
+    """When one of its UDP beats was last answered."""
+    is_over_tcp: bool = False
+    """It was asked over its connection, or beats over it; when UDP works again it is told."""
+    beats: int = 0
+    jitter: dict[int, int] = {}
+    """Beats by how far they were off (MON-008); by bucket, of twice the width each."""
+    round_trip_ns: int = 0
 
     def note_beat(self, clock: int) -> None:
         """Note how regularly it beats (MON-008)."""
         off = abs(clock - self.last_at - self.instance.interval_ns) // MILLISECOND
-        self.jitter[min(off.bit_length(), JITTER_BUCKETS - 1)] += 1
+        bucket = min(off.bit_length(), JITTER_BUCKETS - 1)
+        self.jitter[bucket] = self.jitter.get(bucket, 0) + 1
         self.last_at = clock
         self.beats += 1
+
+
+class Timer(msgspec.Struct, order=True, gc=False):
+    """When to look at an instance; no two have one serial number."""
+
+    at: int
+    serial: int
+    watch: Watch
 
 
 class Liveness:
@@ -119,7 +118,7 @@ class Liveness:
         self._stood_ns = 0
         """Total time that the broker stood still."""
         self._watches: dict[Instance, Watch] = {}
-        self._heap: list[tuple[int, int, Watch]] = []
+        self._heap: list[Timer] = []
         self._serial = 0
         self._returning: Instance | None = None
         """The instance that `move` is just bringing back; it is the same process as before."""
@@ -142,7 +141,7 @@ class Liveness:
         clock = self._clock
         watch = self._watches.get(instance)
         if watch is None:
-            watch = self._watches[instance] = Watch(instance, clock)
+            watch = self._watches[instance] = Watch(instance, began_at=clock, last_at=clock)
         if instance is not self._returning:
             self._forget_path(watch)
         instance.heard_at = self._context.now.mono
@@ -360,10 +359,11 @@ class Liveness:
         clock, heap = now.mono - self._stood_ns, self._heap
         self.probing.wake(clock)  # first: an instance that did not answer may then be asked again
         for _ in range(TURN_MAX):  # further timers stay due, for the next turn
-            if not heap or heap[0][0] > clock or self._registry.is_busy:
+            if not heap or heap[0].at > clock or self._registry.is_busy:
                 break
-            at, _, watch = heapq.heappop(heap)
-            if watch.armed_at == at:
+            timer = heapq.heappop(heap)
+            watch = timer.watch
+            if watch.armed_at == timer.at:
                 watch.armed_at = NEVER
                 self._look(watch, clock)
         for instance in () if self._registry.is_busy else self.holding.released(clock):
@@ -371,7 +371,7 @@ class Liveness:
 
     def deadline(self) -> int | None:
         """When the next silence, probe, reaping or eviction is due."""
-        due_at = self._heap[0][0] if self._heap else NEVER
+        due_at = self._heap[0].at if self._heap else NEVER
         for other in (self.probing.due_at, self.holding.due_at):
             if other is not None and other < due_at:
                 due_at = other
@@ -423,9 +423,9 @@ class Liveness:
             return
         watch.armed_at = at
         self._serial += 1
-        heapq.heappush(self._heap, (at, self._serial, watch))
+        heapq.heappush(self._heap, Timer(at, self._serial, watch))
         if len(self._heap) > 2 * len(self._watches) + STALE_MIN:
-            self._heap[:] = [timer for timer in self._heap if timer[2].armed_at == timer[0]]
+            self._heap[:] = [timer for timer in self._heap if timer.watch.armed_at == timer.at]
             heapq.heapify(self._heap)
 
     # Health
@@ -482,11 +482,11 @@ def _idle_ns(instance: Instance) -> int:
     return min(10 * instance.interval_ns, limits.PROBE_IDLE_NS)
 
 
-def _share_ms(buckets: list[int], percent: int) -> int | None:
+def _share_ms(buckets: dict[int, int], percent: int) -> int | None:
     """The jitter in ms that `percent` of the beats do not exceed; None: no beats yet."""
-    wanted, seen = sum(buckets) * percent / 100, 0
-    for number, count in enumerate(buckets):
+    wanted, seen = sum(buckets.values()) * percent / 100, 0
+    for number, count in sorted(buckets.items()):
         seen += count
-        if count and seen >= wanted:
+        if seen >= wanted:
             return (1 << number) - 1
     return None
