@@ -1,7 +1,6 @@
 """`weft torture --with WHEEL`: half of the nodes run what a wheel holds, beside those of this tree (FLT-023, OPS-003)."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -10,12 +9,12 @@ from typing import Final
 
 import pytest
 
+from tests.fabric.older import OLDER, older_sources
 from tests.house.requirements import ROOT
 from tests.interop.wheels import wheel_of
 from weft.torture import plan
 from weft.torture.plan import Event, Plan
 
-OLDER: Final = "0.0.9"
 pytestmark = pytest.mark.prove("eight real nodes under faults")
 
 MIXED: Final = Plan(
@@ -34,14 +33,9 @@ MIXED: Final = Plan(
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     """A wheel of this tree that says another version of itself."""
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    tree = older_sources(tmp_path / "tree").parent
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
-    file = tree / "src/weft/__init__.py"
-    file.write_text(
-        re.sub(r"^__version__ = .*$", f'__version__ = "{OLDER}"', file.read_text("utf-8"), flags=re.MULTILINE)
-    )
     return wheel_of(tree, tmp_path / "wheel")
 
 
