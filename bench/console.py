@@ -11,6 +11,7 @@ import asyncio
 import multiprocessing
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from weft.base.now import Now
@@ -66,6 +67,27 @@ class Speakers:
         self.spent_s += time.process_time() - began
 
 
+class Fleet:
+    """Made-up machines with ten minutes behind them, and their console."""
+
+    def __init__(self, count: int) -> None:
+        machines = [index.to_bytes(16, "big") for index in range(1, count + 1)]
+        facts, begun = facts_of(machines), now()
+        console = Console(lambda: facts)
+        self.speakers = Speakers(console, machines)
+        for back in range(HISTORY_S, 0, -5):
+            self.speakers.say(Now(begun.mono - back * 10**9, begun.wall - back * 10**9))
+        sources = Sources(console, Feed(console, now), Lake(None, Commands()), Logins(time.monotonic), lambda: None)
+        self.server = Server(routes_of(sources), Gate(is_loopback=True))
+
+    async def live(self, told: Callable[[int], None]) -> None:
+        """Serve, tell the port, and speak each second until cancelled."""
+        told(await self.server.serve("127.0.0.1", 0))
+        while True:
+            self.speakers.say(now())
+            await asyncio.sleep(1.0)
+
+
 async def _view(port: int, delays: list[float], first: list[tuple[float, int]]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
     began = time.perf_counter()
@@ -100,14 +122,8 @@ def look(port: int, viewers: int, seconds: float, told: Any) -> None:
 
 async def measure(count: int, viewers: int, seconds: float) -> None:
     """Print what it costs."""
-    machines = [index.to_bytes(16, "big") for index in range(1, count + 1)]
-    facts = facts_of(machines)
-    console = Console(lambda: facts)
-    speakers, begun = Speakers(console, machines), now()
-    for back in range(HISTORY_S, 0, -5):
-        speakers.say(Now(begun.mono - back * 10**9, begun.wall - back * 10**9))
-    sources = Sources(console, Feed(console, now), Lake(None, Commands()), Logins(time.monotonic), lambda: None)
-    server = Server(routes_of(sources), Gate(is_loopback=True))
+    fleet = Fleet(count)
+    server, speakers = fleet.server, fleet.speakers
     port = await server.serve("127.0.0.1", 0)
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")

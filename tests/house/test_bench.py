@@ -19,6 +19,7 @@ PACKAGES = {
     "etcdload": "golang-etcd-server-dev",
     "mosquitto": "mosquitto",
     "nats-server": "nats-server",
+    "netdata": "netdata-core",
     "redis-server": "redis-server",
     "rsyslogd": "rsyslog",
     "syslog-ng": "syslog-ng-core",
