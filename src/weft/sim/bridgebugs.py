@@ -10,6 +10,7 @@ from weft.cores.catalog.relays import Relays
 from weft.cores.catalog.sharing import Sharing
 from weft.cores.kit.tapping import Sampler
 from weft.sim.canaries import canary
+from weft.wire.catalog import bridges
 
 BRIDGED: Final = "bridges"
 
@@ -36,6 +37,12 @@ def entries_outlive_their_bridge(right: Any) -> Any:
             link.net = net
 
     return let_go
+
+
+@canary(bridges, "is_sealed", caught_by="called_once", within=40, scenario=BRIDGED)
+def bridge_sum_not_checked(right: Any) -> Any:
+    """A message of a bridge whose checksum is wrong is accepted."""
+    return lambda message, *, is_due=False: False  # noqa: ARG005  # it looks at nothing, which is the bug
 
 
 @canary(Checks, "_tell", caught_by="healthy", within=3, scenario=BRIDGED)

@@ -37,6 +37,14 @@ def slow_bridge(draw: Draw) -> list[Action]:
     return draw.lasts(begin, Action(at + draw.span(), "slow", here, there, "both"))
 
 
+def flip_bridge(draw: Draw) -> list[Action]:
+    """The cable between two brokers alters one message in some, for a while."""
+    here, there = draw.chance.sample(draw.brokers, k=2)
+    at, one_in = draw.moment(), draw.chance.randint(2, 20)
+    begin = Action(at, "flip", here, there, "both", one_in)
+    return draw.lasts(begin, Action(at + draw.span(), "flip", here, there, "both"))
+
+
 def isolate(draw: Draw) -> list[Action]:
     """A broker is cut off from all others for so long that they have to drop all names of its network."""
     alone, at = draw.chance.choice(draw.brokers), draw.moment()
@@ -70,7 +78,9 @@ def tap(draw: Draw) -> list[Action]:
     return made
 
 
-FAULTS: Final[dict[str, Fault]] = {fault.__name__: fault for fault in (cut_bridge, slow_bridge, isolate, ail, tap)}
+FAULTS: Final[dict[str, Fault]] = {
+    fault.__name__: fault for fault in (cut_bridge, slow_bridge, flip_bridge, isolate, ail, tap)
+}
 
 
 def draw_bridges(seed: str, scenario: str = "bridges") -> Plan:

@@ -26,7 +26,7 @@ REDIAL_NS: Final = SECOND  # after which the shell dials again where it was refu
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
 NOTICE_NS: Final = 20 * MILLISECOND  # time after which a reset is noticed on an intact cable
 RETRANSMIT_NS: Final = 60 * SECOND  # the longest pause of TCP between two attempts
-SUMMED: Final = frozenset({"up", "updates", "ask", "mesh-call"})
+SUMMED: Final = frozenset({"up", "updates", "ask", "mesh-call", "catalog-bridge-dial"})
 """Channels, by the end that connects, whose messages carry checksums: bits flip only on these (FLD-030)."""
 
 UP, DOWN = 0, 1

@@ -403,7 +403,7 @@ class Run:
         self.book.note("services", "info", "delivered", ["calls", dict(served)])
         wrong = sum(client.misanswered for client in self.clients if isinstance(client, Caller))
         may_be_altered = self.played["flip"] and self.world.operator is None
-        if wrong and not may_be_altered:  # an open bridge has no checksum over the number of a call
+        if wrong and not may_be_altered:  # what clients, services and brokers say on open links has none
             self.wrong.append(f"calls: {wrong} were answered with what was another's")
 
     def _figures(self) -> dict[str, Any]:

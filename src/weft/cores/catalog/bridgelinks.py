@@ -34,6 +34,8 @@ class Link:
         self.heard_at = self.beat_at = self.since = context.now.mono
         self.retry_at = context.now.mono
         self.retries = 0
+        self.says_sums = False
+        """The other end has sent a checksum, so every message of it has one (FLD-030)."""
         self.window = (0, 0)
         self._open = (0, 0)
         """Messages and bytes sent and not acknowledged."""
@@ -61,7 +63,7 @@ class Link:
         """Forget all that is known of the other end."""
         self.epoch, self.index, self.said_index, self.parts = "", 0, 0, 0
         self._open = self._taken = self.window = (0, 0)
-        self.offered, self.wants = {}, set()
+        self.offered, self.wants, self.says_sums = {}, set(), False
         self.late.clear()
         self.waiting.clear()
 

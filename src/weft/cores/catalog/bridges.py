@@ -24,7 +24,7 @@ from weft.cores.catalog.bridgelinks import LINKED, Link, gives_way
 from weft.cores.catalog.bridgestates import TABLE, Bridge, Word
 from weft.cores.catalog.context import BRIDGE, DIAL, Asker, Context
 from weft.cores.catalog.crossing import Crossing
-from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp
+from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp, Garbled
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.registry import Registry
@@ -35,6 +35,7 @@ from weft.cores.catalog.values import Values
 from weft.cores.kit.timers import earliest
 from weft.wire.catalog import bridges as wire
 from weft.wire.catalog.messages import Message
+from weft.wire.multipart import BAD_SUM
 
 
 class Bridges:
@@ -105,24 +106,44 @@ class Bridges:
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
         """Process a message of a bridge."""
+        link = self.links.get((source.channel, source.peer))
         try:
+            has_sum = wire.is_sealed(message, is_due=link is not None and link.says_sums)
             header, frames = wire.read(message)
-        except PeerError:
-            self.context.count("bridge_dropped", "malformed")
+        except PeerError as error:
+            self._drop(link, source, error.code)
             return
         self.context.count("bridge_heard", type(header).__name__.lower())
-        link = self.links.get((source.channel, source.peer))
         if link is None:
             link = self._meet(header, source)
             if link is None:
                 return
         link.heard_at = now.mono
+        link.says_sums |= has_sum
         if not link.is_on and not isinstance(header, wire.Hello | wire.Refuse | wire.Bye):
             self.context.count("bridge_dropped", "early")
             return
         HEARERS[type(header)](self, link, header, frames, now)
         link.take(header, frames)
         self.sharing.settle()
+
+    def garbled(self, order: Garbled) -> bool:
+        """Something came that is no message. False: not from a broker whose messages have sums, so it was none ever."""
+        link = self.links.get((order.channel, order.peer))
+        if link is None or not link.says_sums:
+            return False
+        self._drop(link, Source(order.channel, order.peer), BAD_SUM)
+        return True
+
+    def _drop(self, link: Link | None, source: Source, code: str) -> None:
+        """A message that cannot be read changes nothing; after one that was altered on the way both begin anew."""
+        self.context.count("bridge_dropped", code)
+        if code != BAD_SUM:
+            return
+        if link is not None:
+            self._turn(link, Word.ALTERED)
+        elif source.channel == BRIDGE:
+            Link(self.context, source.channel, source.peer).say(wire.Bye())
 
     def _meet(self, header: wire.Header, source: Source) -> Link | None:
         """A broker dials. Any other first message is refused, since the sender is not known."""
@@ -255,6 +276,12 @@ class Bridges:
     def lose(self, link: Link) -> None:
         """The link is lost: its entries are unreachable, unless another link has them."""
         self.context.tell(BridgeDown(link.net, "silent or gone"))
+        self.let_go(link)
+
+    def break_off(self, link: Link) -> None:
+        """What was altered is lost, and nobody knows what it was: end the link, so that everything is sent again."""
+        link.say(wire.Bye())
+        self.context.tell(BridgeDown(link.net, "damaged on the way"))
         self.let_go(link)
 
     def let_go(self, link: Link) -> None:

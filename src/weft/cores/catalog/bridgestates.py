@@ -3,7 +3,7 @@
 The side that dials greets first; the listening side answers the greeting. Both then send everything they export, and
 the link is up when the snapshot of the other side is complete. A second greeting on a link asks for the snapshot again.
 After three seconds of silence, a refusal or a goodbye the link is down: its entries are unreachable, and the dialling
-side tries again later.
+side tries again later. So it is after a message that was altered on the way: nobody knows what it said, so both begin anew.
 """
 
 from enum import Enum
@@ -22,6 +22,7 @@ class Word(Enum):
     GREETED = "a greeting of another network"
     WHOLE = "the last part of a snapshot"
     LOST = "a gap in what was said, or another run of the same broker"
+    ALTERED = "a message with a wrong checksum, or without the one that it should have"
     ENDED = "silence, a refusal or a goodbye"
 
 
@@ -34,13 +35,16 @@ TABLE: Final[dict[tuple[Bridge, Word], Cell]] = {
     (Bridge.DOWN, Word.DUE): Cell("greet", Bridge.GREETING),
     (Bridge.DOWN, Word.GREETED): Cell("answer_greeting", Bridge.SYNCING),
     (Bridge.GREETING, Word.GREETED): Cell("begin", Bridge.SYNCING),
+    (Bridge.GREETING, Word.ALTERED): Cell("let_go", Bridge.DOWN),
     (Bridge.GREETING, Word.ENDED): Cell("let_go", Bridge.DOWN),
     (Bridge.SYNCING, Word.GREETED): Cell("say_all", Bridge.SYNCING),
     (Bridge.SYNCING, Word.WHOLE): Cell("join", Bridge.UP),
     (Bridge.SYNCING, Word.LOST): Cell("ask_again", Bridge.SYNCING),
+    (Bridge.SYNCING, Word.ALTERED): Cell("break_off", Bridge.DOWN),
     (Bridge.SYNCING, Word.ENDED): Cell("let_go", Bridge.DOWN),
     (Bridge.UP, Word.GREETED): Cell("say_all", Bridge.UP),
     (Bridge.UP, Word.WHOLE): Cell("stay", Bridge.UP),
     (Bridge.UP, Word.LOST): Cell("ask_again", Bridge.UP),
+    (Bridge.UP, Word.ALTERED): Cell("break_off", Bridge.DOWN),
     (Bridge.UP, Word.ENDED): Cell("lose", Bridge.DOWN),
 }

@@ -160,6 +160,10 @@ class Catalog:
         self.bridges.stop()
         self.keeping.save()
 
+    def _garbled(self, order: messages.Garbled, now: Now) -> None:
+        if not self.bridges.garbled(order):
+            self.serving.garbled(order, now)
+
     def _unsent(self, order: SendFailed, now: Now) -> None:
         self.context.count("unroutable")
         if order.channel == ROUTER:
@@ -200,7 +204,7 @@ HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
 
 ORDERS: Final[dict[type, Callable[[Catalog, Any, Now], None]]] = {
     messages.Ports: Catalog._open,
-    messages.Garbled: lambda catalog, order, now: catalog.serving.garbled(order, now),
+    messages.Garbled: Catalog._garbled,
     messages.RelayOpened: lambda catalog, order, now: catalog.bridges.relays.opened(order, now),
     messages.CheckDone: lambda catalog, order, now: catalog.checks.done(order, now),
     messages.HoldBack: Catalog._hold_back,

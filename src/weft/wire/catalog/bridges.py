@@ -6,6 +6,9 @@ header  = JSON of one of these, told apart by its `type`
 The payload of `snapshot` and `change` are offers, a frame each; of `pub`, `call`, `return`, `ask` and `answer` the
 frames that are carried. `index` counts the entries that were sent over this connection, so a gap shows with the next
 change or beat; `epoch` is that of the broker's run.
+
+The last name of every header is `sum`, of all frames from the command on (`wire/jsontext.py`; FLD-030). Brokers of earlier
+versions neither say nor read it; who has said it once over a connection says it in every message.
 """
 
 from collections.abc import Sequence
@@ -15,14 +18,17 @@ import msgspec
 from msgspec import Meta
 
 from weft.base.errors import UNREADABLE, PeerError
+from weft.wire import jsontext
 from weft.wire.catalog import commands
 from weft.wire.catalog.messages import BRIDGE, Message
+from weft.wire.multipart import BAD_SUM
 
 VERSION: Final = 1
 FRAMES_MAX: Final = 160
 """Of a message: a part of a snapshot has up to 128 offers."""
 HEADER_BYTES_MAX: Final = 16 << 10
 HOPS_MAX: Final = 8
+_HEADER_AT: Final = 2  # behind the command and the time
 
 Net = Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")]
 Name = Annotated[str, Meta(max_length=255)]
@@ -174,6 +180,16 @@ def decode(frames: Sequence[bytes]) -> Message:
     return message
 
 
+def is_sealed(message: Message, *, is_due: bool = False) -> bool:
+    """Whether a checksum came with it; PeerError `bad-sum`, if it was altered on the way, or has none where one is due."""
+    frames = [message.command, message.time, *message.body]
+    if len(frames) > _HEADER_AT and jsontext.is_sealed(frames, _HEADER_AT):
+        return True
+    if is_due:
+        raise PeerError(BAD_SUM, "its sum was altered on the way", message.command)
+    return False
+
+
 def read(message: Message) -> tuple[Header, tuple[bytes, ...]]:
     """Header and payload; PeerError."""
     header = message.body[0] if message.body else b""
@@ -199,9 +215,10 @@ def encode_offer(offer: Offer) -> bytes:
 
 
 def message_of(header: Header, time: bytes, frames: Sequence[bytes] = ()) -> Message:
-    """The message of a header.
+    """The message of a header, with its checksum.
 
     >>> message_of(Credit(3, 120), b"1795227299").body
-    (b'{"type":"credit","messages":3,"bytes":120}',)
+    (b'{"type":"credit","messages":3,"bytes":120,"sum":"8e806e9f"}',)
     """
-    return Message(BRIDGE, time, (_encode(header), *frames))
+    sealed = jsontext.sealed([BRIDGE, time, _encode(header), *frames], _HEADER_AT)
+    return Message(BRIDGE, time, tuple(sealed[_HEADER_AT:]))
