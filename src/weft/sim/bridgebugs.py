@@ -40,7 +40,7 @@ def entries_outlive_their_bridge(right: Any) -> Any:
 
 
 @canary(bridges, "is_sealed", caught_by="called_once", within=40, scenario=BRIDGED)
-def bridge_sum_not_checked(right: Any) -> Any:
+def bridge_sum_not_checked(right: Any) -> Any:  # noqa: ARG001  # the right function is not called: the bug
     """A message of a bridge whose checksum is wrong is accepted."""
     return lambda message, *, is_due=False: False  # noqa: ARG005  # it looks at nothing, which is the bug
 
