@@ -2,16 +2,19 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
+from weft.base.now import SECOND
 from weft.cores.catalog import limits
 from weft.cores.catalog.bridgestates import Bridge
 from weft.cores.catalog.context import Context
 from weft.wire.catalog import bridges as wire
 from weft.wire.catalog import times
+from weft.wire.catalog.messages import Message
 
 COUNTED: Final = (wire.Change, wire.Pub, wire.Ask, wire.Call)
 """Messages that need credit. All others are small, or answer one that had credit."""
+GONE, DAMAGED = "silent or gone", "damaged on the way"
 Key = tuple[str, str, str]
 LINKED: Final = "linked"
 """Why a second connection between the same two brokers is refused: no fault, so nobody is told."""
@@ -36,6 +39,8 @@ class Link:
         self.retries = 0
         self.says_sums = False
         """The other end has sent a checksum, so every message of it has one (FLD-030)."""
+        self.why = GONE
+        """Why it is going to end."""
         self.window = (0, 0)
         self._open = (0, 0)
         """Messages and bytes sent and not acknowledged."""
@@ -63,9 +68,21 @@ class Link:
         """Forget all that is known of the other end."""
         self.epoch, self.index, self.said_index, self.parts = "", 0, 0, 0
         self._open = self._taken = self.window = (0, 0)
-        self.offered, self.wants, self.says_sums = {}, set(), False
+        self.offered, self.wants, self.says_sums, self.why = {}, set(), False, GONE
         self.late.clear()
         self.waiting.clear()
+
+    def shown(self, imported: int) -> dict[str, Any]:
+        """Its row in the answer of `dbp.bridge`."""
+        return {
+            "net": self.net,
+            "state": self.state.name.lower(),
+            "dialled": self.endpoint,
+            "since_s": round((self._context.now.mono - self.since) / SECOND, 3),
+            "imported": imported,
+            "exported": len(self.offered),
+            "late": len(self.late) + len(self.waiting),
+        }
 
     def has_credit(self, size: int) -> bool:
         """Whether one more message of `size` bytes may be sent now."""
@@ -97,6 +114,14 @@ class Link:
     def credit(self, given: wire.Credit) -> None:
         """The other end has acknowledged messages: their credit is free again."""
         self._open = (max(0, self._open[0] - given.messages), max(0, self._open[1] - given.bytes))
+
+
+def read(link: Link | None, message: Message) -> tuple[wire.Header, tuple[bytes, ...]]:
+    """Header and payload of what was heard; PeerError, `bad-sum` for what was altered on the way (FLD-030)."""
+    has_sum = wire.is_sealed(message, is_due=link is not None and link.says_sums)
+    if link is not None:
+        link.says_sums |= has_sum
+    return wire.read(message)
 
 
 def gives_way(link: Link, own: str, net: str, links: Iterable[Link]) -> bool:

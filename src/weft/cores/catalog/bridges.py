@@ -15,16 +15,16 @@ import msgspec
 
 from weft.base.effects import SendFailed, Source
 from weft.base.errors import PeerError
-from weft.base.now import SECOND, Now
+from weft.base.now import Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.asking import Asking
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.bridgelinks import LINKED, Link, gives_way
+from weft.cores.catalog.bridgelinks import DAMAGED, LINKED, Link, gives_way, read
 from weft.cores.catalog.bridgestates import TABLE, Bridge, Word
 from weft.cores.catalog.context import BRIDGE, DIAL, Asker, Context
 from weft.cores.catalog.crossing import Crossing
-from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp, Garbled
+from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.registry import Registry
@@ -108,10 +108,9 @@ class Bridges:
         """Process a message of a bridge."""
         link = self.links.get((source.channel, source.peer))
         try:
-            has_sum = wire.is_sealed(message, is_due=link is not None and link.says_sums)
-            header, frames = wire.read(message)
+            header, frames = read(link, message)
         except PeerError as error:
-            self._drop(link, source, error.code)
+            self.drop(link, source, error.code)
             return
         self.context.count("bridge_heard", type(header).__name__.lower())
         if link is None:
@@ -119,7 +118,6 @@ class Bridges:
             if link is None:
                 return
         link.heard_at = now.mono
-        link.says_sums |= has_sum
         if not link.is_on and not isinstance(header, wire.Hello | wire.Refuse | wire.Bye):
             self.context.count("bridge_dropped", "early")
             return
@@ -127,23 +125,15 @@ class Bridges:
         link.take(header, frames)
         self.sharing.settle()
 
-    def garbled(self, order: Garbled) -> bool:
-        """Something came that is no message. False: not from a broker whose messages have sums, so it was none ever."""
-        link = self.links.get((order.channel, order.peer))
-        if link is None or not link.says_sums:
-            return False
-        self._drop(link, Source(order.channel, order.peer), BAD_SUM)
-        return True
-
-    def _drop(self, link: Link | None, source: Source, code: str) -> None:
-        """A message that cannot be read changes nothing; after one that was altered on the way both begin anew."""
+    def drop(self, link: Link | None, source: Source, code: str) -> None:
+        """A message that cannot be read changes nothing. If it was altered on the way, both sides begin anew."""
         self.context.count("bridge_dropped", code)
-        if code != BAD_SUM:
+        if code != BAD_SUM or not (link or source.channel == BRIDGE):
             return
+        (link or Link(self.context, source.channel, source.peer)).say(wire.Bye())
         if link is not None:
-            self._turn(link, Word.ALTERED)
-        elif source.channel == BRIDGE:
-            Link(self.context, source.channel, source.peer).say(wire.Bye())
+            link.why = DAMAGED
+            self._turn(link, Word.ENDED)
 
     def _meet(self, header: wire.Header, source: Source) -> Link | None:
         """A broker dials. Any other first message is refused, since the sender is not known."""
@@ -275,13 +265,7 @@ class Bridges:
 
     def lose(self, link: Link) -> None:
         """The link is lost: its entries are unreachable, unless another link has them."""
-        self.context.tell(BridgeDown(link.net, "silent or gone"))
-        self.let_go(link)
-
-    def break_off(self, link: Link) -> None:
-        """What was altered is lost, and nobody knows what it was: end the link, so that everything is sent again."""
-        link.say(wire.Bye())
-        self.context.tell(BridgeDown(link.net, "damaged on the way"))
+        self.context.tell(BridgeDown(link.net, link.why))
         self.let_go(link)
 
     def let_go(self, link: Link) -> None:
@@ -304,19 +288,7 @@ class Bridges:
 
     def query(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.bridge`: the state of each bridge."""
-        mono = self.context.now.mono
-        rows = [
-            {
-                "net": link.net,
-                "state": link.state.name.lower(),
-                "dialled": link.endpoint,
-                "since_s": round((mono - link.since) / SECOND, 3),
-                "imported": len(self.routes.of_link(link.net)) if link.net else 0,
-                "exported": len(link.offered),
-                "late": len(link.late) + len(link.waiting),
-            }
-            for link in self.links.values()
-        ]
+        rows = [link.shown(len(self.routes.of_link(link.net)) if link.net else 0) for link in self.links.values()]
         answer = {"net": self.context.settings.net, "bridges": rows, "relays": len(self.relays)}
         return (msgspec.json.encode(answer),)
 

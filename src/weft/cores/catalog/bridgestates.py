@@ -22,8 +22,7 @@ class Word(Enum):
     GREETED = "a greeting of another network"
     WHOLE = "the last part of a snapshot"
     LOST = "a gap in what was said, or another run of the same broker"
-    ALTERED = "a message with a wrong checksum, or without the one that it should have"
-    ENDED = "silence, a refusal or a goodbye"
+    ENDED = "silence, a refusal or a goodbye, or something that was altered on the way"
 
 
 class Cell(NamedTuple):
@@ -35,16 +34,13 @@ TABLE: Final[dict[tuple[Bridge, Word], Cell]] = {
     (Bridge.DOWN, Word.DUE): Cell("greet", Bridge.GREETING),
     (Bridge.DOWN, Word.GREETED): Cell("answer_greeting", Bridge.SYNCING),
     (Bridge.GREETING, Word.GREETED): Cell("begin", Bridge.SYNCING),
-    (Bridge.GREETING, Word.ALTERED): Cell("let_go", Bridge.DOWN),
     (Bridge.GREETING, Word.ENDED): Cell("let_go", Bridge.DOWN),
     (Bridge.SYNCING, Word.GREETED): Cell("say_all", Bridge.SYNCING),
     (Bridge.SYNCING, Word.WHOLE): Cell("join", Bridge.UP),
     (Bridge.SYNCING, Word.LOST): Cell("ask_again", Bridge.SYNCING),
-    (Bridge.SYNCING, Word.ALTERED): Cell("break_off", Bridge.DOWN),
     (Bridge.SYNCING, Word.ENDED): Cell("let_go", Bridge.DOWN),
     (Bridge.UP, Word.GREETED): Cell("say_all", Bridge.UP),
     (Bridge.UP, Word.WHOLE): Cell("stay", Bridge.UP),
     (Bridge.UP, Word.LOST): Cell("ask_again", Bridge.UP),
-    (Bridge.UP, Word.ALTERED): Cell("break_off", Bridge.DOWN),
     (Bridge.UP, Word.ENDED): Cell("lose", Bridge.DOWN),
 }

@@ -52,6 +52,7 @@ from weft.cores.catalog.taps import Taps
 from weft.cores.catalog.values import Values
 from weft.cores.kit.timers import Parts
 from weft.wire.catalog.messages import PONG, REQUEST
+from weft.wire.multipart import BAD_SUM
 
 
 class Catalog:
@@ -161,7 +162,10 @@ class Catalog:
         self.keeping.save()
 
     def _garbled(self, order: messages.Garbled, now: Now) -> None:
-        if not self.bridges.garbled(order):
+        link = self.bridges.links.get((order.channel, order.peer))
+        if link is not None and link.says_sums:  # it has never said anything that was no message
+            self.bridges.drop(link, Source(order.channel, order.peer), BAD_SUM)
+        else:
             self.serving.garbled(order, now)
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
