@@ -117,7 +117,7 @@ def test_a_peer_is_known_by_its_socket_and_address_and_one_of_the_file_system_by
             ):
                 peer = ask(endpoint, kind)
                 (heard,) = await drained(here.links, 1)
-                assert ("catalog", expected) == (heard.channel, heard.kind)
+                assert ("catalog", expected) == (heard.source.channel, heard.source.kind)
                 peer.close()
             assert 0o600 == (tmp_path / "catalog.sock").stat().st_mode & 0o777
 
@@ -257,12 +257,12 @@ def test_publishers_are_listened_to_one_by_one_and_let_go_one_by_one() -> None:
             publisher.send_multipart([b"no", b"1"])
             publisher.send_multipart([b"t", b"2"])
         assert [(b"a", b"2"), (b"b", b"1"), (b"b", b"2")] == sorted(
-            (one.peer, one.frames[1]) for one in await drained(links, 3)
+            (one.source.peer, one.frames[1]) for one in await drained(links, 3)
         )
         links.disconnect("catalog-values", b"a")
         assert b"\0t" == publishers[0].recv()
         publishers[1].send_multipart([b"t", b"3"])
-        assert [b"b"] == [one.peer for one in await drained(links, 1)]
+        assert [b"b"] == [one.source.peer for one in await drained(links, 1)]
         links.close()
         context.destroy(linger=0)
 
@@ -276,7 +276,7 @@ def test_an_answer_to_who_is_gone_or_takes_nothing_delays_nobody_and_is_counted(
             assert not here.links.send("catalog", b"nobody", [b"", b"o_O"])
             lazy = ask(f"tcp://{HOST}:{here.port}", zmq.DEALER)
             (heard,) = await drained(here.links, 1)
-            sent = sum(here.links.send("catalog", heard.peer, [b"", b"x" * 10_000]) for _ in range(40_000))
+            sent = sum(here.links.send("catalog", heard.source.peer, [b"", b"x" * 10_000]) for _ in range(40_000))
             assert 0 < sent < 40_000
             assert 40_001 - sent == here.links.dropped.total()
             lazy.close()
@@ -295,7 +295,7 @@ def test_a_publisher_that_floods_has_its_turn_and_then_waits_while_others_are_he
         first = await full_turn(links, VALUES_BUDGET)
         assert 64 == len(first)
         publishers[1].send_multipart([b"t", b"calm"])
-        assert [(b"b", b"calm")] == [(one.peer, one.frames[1]) for one in await drained(links, 1)]
+        assert [(b"b", b"calm")] == [(one.source.peer, one.frames[1]) for one in await drained(links, 1)]
 
     published(play)
 

@@ -28,7 +28,7 @@ def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.M
         async def until(channel: str, *flood: Any) -> int:
             """How many turns of a flood it took until that channel was heard."""
             turns = 0
-            while not any(item.channel == channel for item in side.drain()[0]):
+            while not any(item.source.channel == channel for item in side.drain()[0]):
                 for each in flood:
                     each.send(b"x" * (400 if each is fat else 2_000))
                 turns += 1

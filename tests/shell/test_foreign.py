@@ -8,6 +8,7 @@ import pytest
 from tests.shell.test_lake import RealLake, TroubledFiles
 from tests.shell.world import Host, World
 from weft.base.chance import Chance
+from weft.base.effects import Source
 from weft.base.vectors import VersionVector
 from weft.shell.ends import Heard
 from weft.wire import data
@@ -51,7 +52,7 @@ def test_wild_samples_reach_the_lake_and_disturb_nothing(seed: int, tmp_path: Pa
 
     def say(host: Host) -> None:
         for _ in range(20):
-            host.links.hear(Heard("data", b"", None, wild(chance)))
+            host.links.hear(Heard(Source("data", b""), wild(chance)))
 
     async def play() -> None:
         for host in world.hosts.values():

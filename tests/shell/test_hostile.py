@@ -9,6 +9,7 @@ import pytest
 from tests.shell.hostile import ERA, EVIL, Intruder, frames_of, vectors
 from tests.shell.test_lake import RealLake, TroubledFiles
 from tests.shell.world import Host, World, samples_in
+from weft.base.effects import Source
 from weft.base.records import CoreRecord, EraRecord
 from weft.base.vectors import VersionVector
 from weft.shell.ends import Heard
@@ -42,7 +43,7 @@ class Inert:
         """How many refusals were counted."""
         host = self.host
         before, count, told = state(host), refusals(host), len(host.told)
-        host.links.hear(Heard(channel, peer, None, frames))
+        host.links.hear(Heard(Source(channel, peer), frames))
         assert host.is_up, frames
         if len(host.told) == told:
             assert before == state(host), frames
@@ -148,9 +149,9 @@ def test_a_child_that_lies_in_every_field_stops_neither_the_root_nor_its_lake(
 
     async def play() -> None:
         await all_ready(world)
-        root.links.hear(Heard("down", PEER, None, intruder.hello()))
+        root.links.hear(Heard(Source("down", PEER), intruder.hello()))
         for number in range(1_000 if soak else 60):
-            root.links.hear(Heard("down", PEER, None, intruder.hop()))
+            root.links.hear(Heard(Source("down", PEER), intruder.hop()))
             if number % 10 == 0:
                 sensor.take(5)
             await world.pass_time(0.2)
@@ -180,12 +181,12 @@ def test_nobody_can_number_what_a_node_makes_itself(tmp_path: Path) -> None:
 
     async def play() -> None:
         root.start()
-        root.links.hear(Heard("down", PEER, None, intruder.hello()))
+        root.links.hear(Heard(Source("down", PEER), intruder.hello()))
         items = [foretold("weft.metric"), foretold("weft.event")]
         note = EraRecord(1, root.up.identity.node_id, (1 << 64) - 1, (1 << 64) - 2, 9)
         items.append(HopItem(mid=(EVIL, ERA, 1), type="weft.era", via=(EVIL,), depth=0, ts=1))
         frames = [b"body", b"{}", msgspec.msgpack.encode(note)]
-        root.links.hear(Heard("down", PEER, None, hop.encode(hop.Hop(ERA, 1, items, frames))))
+        root.links.hear(Heard(Source("down", PEER), hop.encode(hop.Hop(ERA, 1, items, frames))))
         assert 3 == root.counters("carrier").refused["loop"]
         root.kill()
         root.start()
@@ -228,7 +229,7 @@ def test_every_line_of_the_vectors_is_heard_by_a_root_and_by_a_child(tmp_path: P
         sensor.take(5)
         for line in vectors("chains-frames.jsonl").values():
             if frames := frames_of(line):
-                root.links.hear(Heard("down", PEER, None, frames))
+                root.links.hear(Heard(Source("down", PEER), frames))
                 await world.pass_time(0.1)
         await world.pass_time(10)
         check_all(world)

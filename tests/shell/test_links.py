@@ -12,7 +12,7 @@ import zmq
 
 from tests.patience import PATIENCE_MS, PATIENCE_S
 from tests.shell.ports import free_port
-from weft.base.effects import Connect
+from weft.base.effects import Connect, Source
 from weft.base.endpoints import LINK
 from weft.base.errors import UserError
 from weft.node.channels import CHANNELS, FRAMES_MAX
@@ -50,10 +50,10 @@ def test_a_child_is_heard_and_answered_by_its_routing_id() -> None:
         child.connect(Connect("up", f"127.0.0.1:{port}"))
         child.send("up", b"", [b"hello", b"body"])
         (heard,) = await hear(parent, 1)
-        assert ("down", None, [b"hello", b"body"]) == (heard.channel, heard.proved, heard.frames)
-        parent.send("down", heard.peer, [b"welcome"])
+        assert ("down", None, [b"hello", b"body"]) == (heard.source.channel, heard.source.proved, heard.frames)
+        parent.send("down", heard.source.peer, [b"welcome"])
         (answer,) = await hear(child, 1)
-        assert Heard("up", b"", None, [b"welcome"]) == answer
+        assert Heard(Source("up", b""), [b"welcome"]) == answer
 
     run(dialogue)
 
@@ -65,7 +65,7 @@ def test_each_connect_is_a_fresh_socket_with_a_new_id() -> None:
         for _ in range(2):
             child.connect(Connect("up", f"127.0.0.1:{port}"))
             child.send("up", b"", [b"hello"])
-            peers.append((await hear(parent, 1))[0].peer)
+            peers.append((await hear(parent, 1))[0].source.peer)
         assert peers[0] != peers[1]
         assert [16, 16] == [len(peer) for peer in peers]
 
@@ -121,7 +121,7 @@ def test_what_came_while_something_was_said_is_known_though_the_descriptor_tells
         child.send("up", b"", [b"again"])
         assert [bound.FD] == select.select([bound.FD], [], [], 10)[0]
         for _ in range(2):  # the loop has no turn here, so no descriptor is looked at
-            parent.send("down", heard.peer, [b"welcome"])
+            parent.send("down", heard.source.peer, [b"welcome"])
         assert parent.has_more()
         assert [[b"again"]] == [item.frames for item in parent.drain()[0]]
         assert not parent.has_more()
@@ -256,8 +256,8 @@ def test_a_beacon_is_heard_by_every_listener_of_the_machine() -> None:
         sides[0].send("beacon", b"", [b"WEFTN1"])
         for side in sides:
             (heard,) = await hear(side, 1)
-            assert ("beacon", [b"WEFTN1"]) == (heard.channel, heard.frames)
-            assert heard.peer.startswith(b"127.")
+            assert ("beacon", [b"WEFTN1"]) == (heard.source.channel, heard.frames)
+            assert heard.source.peer.startswith(b"127.")
             side.close()
 
     asyncio.run(main())

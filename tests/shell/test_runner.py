@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.shell.world import Host, World, samples_in
-from weft.base.effects import Perform, Persist
+from weft.base.effects import Perform, Persist, Source
 from weft.base.errors import StorageFailed
 from weft.base.identity import Origin
 from weft.base.now import Now
@@ -224,7 +224,7 @@ def test_a_flood_leaves_other_callbacks_of_the_loop_their_turn(tmp_path: Path) -
         def flood() -> tuple[list[Heard], bool]:
             nonlocal drained
             drained += 1
-            return [Heard("down", b"\x01flood", None, BEAT)], True
+            return [Heard(Source("down", b"\x01flood"), BEAT)], True
 
         seen: list[int] = []
         root.links.drain = flood  # type: ignore[method-assign]  # a peer that never stops
@@ -252,7 +252,7 @@ def test_a_turn_is_followed_by_another_only_if_something_has_come_since(tmp_path
         def drain() -> tuple[list[Heard], bool]:
             nonlocal drained
             drained += 1
-            return [Heard("down", b"\x01somebody", None, BEAT)], False
+            return [Heard(Source("down", b"\x01somebody"), BEAT)], False
 
         root.links.drain, root.links.has_more = drain, since.pop  # type: ignore[method-assign]  # told what to say
         root.up.runner.work()

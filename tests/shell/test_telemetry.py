@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.shell.world import Host, World
+from weft.base.effects import Source
 from weft.cli.status import row_of, troubles_of
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.show import COUNTED as CATALOG_COUNTED
@@ -67,13 +68,13 @@ def statuses(place: Path) -> list[dict[str, Any]]:
             host.start()
         await world.pass_time(2)
         for host in hosts:
-            host.links.hear(Heard("down", b"\x01stranger", None, [b"noise"]))
-            host.links.hear(Heard("beacon", b"127.0.0.1", None, [BEACON]))
+            host.links.hear(Heard(Source("down", b"\x01stranger"), [b"noise"]))
+            host.links.hear(Heard(Source("beacon", b"127.0.0.1"), [BEACON]))
             host.links.dropped["up:closed"] += 1
         hosts[-1].take(10)
         hosts[-1].up.links.credentials = Credentials()
         hosts[-1].up.links.credentials.shut.note("10.0.0.1:27507", "key-refused", 0.0)
-        hosts[0].links.hear(Heard("data", b"", None, encode_data(FOREIGN)))
+        hosts[0].links.hear(Heard(Source("data", b""), encode_data(FOREIGN)))
         hosts[0].up.node.census.learn([(f"/TOPO/lab/node/{SOMEBODY.hex()}", RECORD)])
         topology, configuration = (hosts[0].up.node.cores[name] for name in ("topology", "configuration"))
         assert isinstance(topology, Topology)
@@ -310,7 +311,7 @@ def test_what_was_refused_is_a_page(tmp_path: Path) -> None:
 
     async def play() -> None:
         root.start()
-        root.links.hear(Heard("down", b"\x01stranger", None, [b"noise"]))
+        root.links.hear(Heard(Source("down", b"\x01stranger"), [b"noise"]))
         await world.pass_time(1)
         code, facts = ask(root, "/quarantine")
         assert (200, 1) == (code, facts["refused"])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect
+from weft.base.effects import Connect, Source
 from weft.base.endpoints import shifted
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
@@ -96,8 +96,11 @@ class HandClock(Clock):
         self._loop = loop
 
     def now(self) -> Now:
-        mono = round(self._loop.virtual_s * SECOND)
+        mono = self.mono()
         return Now(mono, WALL + mono + self.wall_step_ns)
+
+    def mono(self) -> int:
+        return round(self._loop.virtual_s * SECOND)
 
 
 class Plug(NamedTuple):
@@ -175,7 +178,7 @@ class Wire(Links):
         target = self.host.world.at(plug.endpoint, CHANNELS[channel].place) if plug else None
         if plug is None or target is None:
             return False
-        self.host.world.carry(self.host, target, Heard(OTHER_END[channel], plug.peer, None, frames, "DEALER"))
+        self.host.world.carry(self.host, target, Heard(Source(OTHER_END[channel], plug.peer, None, "DEALER"), frames))
         return True
 
     def _answer(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
@@ -183,7 +186,7 @@ class Wire(Links):
         for host in self.host.world.hosts.values():
             for plug in host.links.plugs if host.is_up else ():
                 if plug.peer == peer and OTHER_END[plug.channel] == channel:
-                    self.host.world.carry(self.host, host, Heard(plug.channel, plug.tag, None, frames), plug)
+                    self.host.world.carry(self.host, host, Heard(Source(plug.channel, plug.tag), frames), plug)
                     return True
         return False
 
@@ -196,15 +199,15 @@ class Wire(Links):
             for host, plug in plugs:
                 wants = frames[0].startswith((*plug.topics, BEAT)) and plug.since <= world.loop.time()
                 if plug.channel == OTHER_END[channel] and plug.endpoint == mine and wants:
-                    world.carry(self.host, host, Heard(plug.channel, plug.tag, None, frames), plug)
+                    world.carry(self.host, host, Heard(Source(plug.channel, plug.tag), frames), plug)
             return
         for plug in self.plugs:
             target = world.at(plug.endpoint, CHANNELS[channel].place) if plug.channel == channel else None
             if target is not None and plug.since <= world.loop.time():
-                world.carry(self.host, target, Heard(OTHER_END[channel], b"", None, frames))
+                world.carry(self.host, target, Heard(Source(OTHER_END[channel], b""), frames))
 
     def hear(self, heard: Heard) -> None:
-        if heard.channel in self.host.up.node.channels:
+        if heard.source.channel in self.host.up.node.channels:
             self.inbox.append(heard)
             self._on_readable()
 

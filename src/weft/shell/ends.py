@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import zmq
 
-from weft.base.effects import Connect
+from weft.base.effects import Connect, Source
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 from weft.node.handshake import DOMAIN, DOMAINS
@@ -45,13 +45,10 @@ AGAIN_S: Final = 2.0  # how long a key is tried at an endpoint where another key
 
 
 class Heard(NamedTuple):
-    """One received message: `Source` of `weft.base.effects`, and its frames."""
+    """One received message, as the node hears it."""
 
-    channel: str
-    peer: bytes
-    proved: bytes | None
+    source: Source
     frames: list[bytes]
-    kind: str = ""
 
 
 def shape_of(row: Channel) -> Shape:
@@ -346,7 +343,7 @@ class End:
             if count <= self.row.frames_max and left >= 0:
                 frames.append(frame.bytes)
         is_whole = is_known and count <= self.row.frames_max and left >= 0
-        return Heard(self.name, key, proved, frames, kind) if is_whole else None
+        return Heard(Source(self.name, key, proved, kind), frames) if is_whole else None
 
     def _prove(self, frame: zmq.Frame, key: bytes) -> tuple[bytes | None, bool]:
         """The UUID of the sender, by the key that libzmq reports for the frame, or that the connection accepts (SEC-012).

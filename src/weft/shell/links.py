@@ -15,7 +15,7 @@ from typing import Final
 
 import zmq
 
-from weft.base.effects import Connect
+from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.base.keys import KeyTable
 from weft.node.channels import ADDS, CALLS, CHANNELS, CLONE, KEEPS
@@ -248,7 +248,7 @@ class Links:
             if self.seal is not None and (why := self.seal.fault(data)):
                 self.dropped[f"beacon:{why}"] += 1
                 continue
-            yield Heard("beacon", self._sender_of(address[0]), None, [data])
+            yield Heard(Source("beacon", self._sender_of(address[0])), [data])
 
     def _sender_of(self, host: str) -> bytes:
         """The sender of a beacon. A machine without addresses sends as 0.0.0.0 to itself (BEA-003); others may forge that."""

@@ -95,7 +95,7 @@ class Runner:
         """Run one turn; returns whether there may be more to receive."""
         heard, more = self.links.drain()
         if heard:
-            self._hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
+            self._hear(heard, now)
         if self._posted:
             posted, self._posted = self._posted, []
             self._hear(posted, now)
@@ -178,7 +178,7 @@ class Runner:
             self.timings.released(releasable, now.mono)
         self._tell_receipts(now)
         self._tell_room(now)
-        self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
+        self.timings.turn_seconds.observe(self.clock.mono() - now.mono)
 
     def _carry_out(self, turn: Turn, now: Now) -> None:
         self._speak(turn.free, now)
@@ -196,9 +196,9 @@ class Runner:
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
         if not turn.within_ns:
-            before = self.clock.now().mono
+            before = self.clock.mono()
             self.journal.write(turn.records, now.wall, promised=True)
-            self.timings.sync_seconds.observe(self.clock.now().mono - before)
+            self.timings.sync_seconds.observe(self.clock.mono() - before)
             self._wrote(turn, now)
             return
         self.journal.buffer(turn.records, promised=True)
@@ -292,10 +292,10 @@ class Runner:
         self._timer_due = due
         if due is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0, due - self.clock.now().mono) / SECOND, self._ring)
+            self._timer = loop.call_later(max(0, due - self.clock.mono()) / SECOND, self._ring)
 
     def _ring(self) -> None:
         assert self._timer_due is not None, "a timer rings once"
-        self.timings.loop_lag_seconds.observe(max(0, self.clock.now().mono - self._timer_due))
+        self.timings.loop_lag_seconds.observe(max(0, self.clock.mono() - self._timer_due))
         self._timer = self._timer_due = None
         self.work()
