@@ -18,6 +18,7 @@ from weft.base.keys import Holder
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
+from weft.cores.kit.timers import earliest
 from weft.cores.measurement import messages as measurement
 from weft.node import securityevents
 from weft.node.alertevents import AlertReported
@@ -85,12 +86,19 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
     return turn if is_walled or not spans else turn._replace(within_ns=min(spans))
 
 
-def _is_of_store(records: Iterable[Record]) -> bool:
-    """Whether some records are the store's: its clients get positions in the journal, so the store must know them (CLN-010)."""
-    return any(
-        record.core == "store" if type(record) is CoreRecord else getattr(record, "stream", 0) == Stream.STORE
-        for record in records
-    )
+def _readers_of(records: Iterable[Record]) -> tuple[bool, bool]:
+    """Whether some records go up, and whether some are the store's.
+
+    The clients of a store get positions in the journal, so the store must know its records (CLN-010).
+    """
+    is_carried = is_of_store = False
+    for record in records:
+        if type(record) is CoreRecord:
+            is_of_store = is_of_store or record.core == "store"
+        else:
+            is_carried = is_carried or isinstance(record, Carried)
+            is_of_store = is_of_store or getattr(record, "stream", 0) == Stream.STORE
+    return is_carried, is_of_store
 
 
 class Node:
@@ -109,7 +117,7 @@ class Node:
         self.planner = Planner(plan_of, self.settings)
         self.census = Census()
         self.role = self.settings.role
-        self.standing = Standing(self.settings.level)
+        self.standing, self._is_root = Standing(self.settings.level), self.settings.level == "root"
         trust = self.settings.trust
         self.authority = None if trust is None else Authority(trust)
         """Decides who may send what; None: there are no keys, and everybody may send everything."""
@@ -239,8 +247,7 @@ class Node:
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
         if not self._is_settled:
-            dues = [due for core in self.cores.values() if (due := self._due(core)) is not None]
-            self._first_due, self._is_settled = min(dues, default=None), True
+            self._first_due, self._is_settled = earliest(*map(self._due, self.cores.values())), True
         return self._first_due
 
     def _due(self, core: Core) -> int | None:
@@ -264,7 +271,7 @@ class Node:
 
         A node without such readers need not keep its streams.
         """
-        return min((self.released.get(reader, 0) for reader in self._readers), default=self.next_lsn - 1)
+        return min([self.released.get(reader, 0) for reader in self._readers], default=self.next_lsn - 1)
 
     def holder_of(self, uuid: bytes) -> Holder | None:
         """The node to which a key is bound now; None if it is bound to none, or if there are no keys."""
@@ -338,19 +345,19 @@ class Node:
     def _persist(self, effect: Persist) -> None:
         first_lsn = self.next_lsn
         self.next_lsn += len(effect.records)
-        is_carried = any(isinstance(record, Carried) for record in effect.records)
+        is_carried, is_of_store = _readers_of(effect.records)
         # Records that go up must be durable first, so a `Persist` marked late becomes a wall for them.
         self._out.append(Persist(effect.records) if is_carried else effect)
         if is_carried:
             self._note_events(effect.records)
             for reader in self._readers:
                 self.order(reader, Journaled(first_lsn, effect.records))
-        if self._has_store and _is_of_store(effect.records):
+        if is_of_store and self._has_store:
             self.order("store", Journaled(first_lsn, effect.records))
 
     def _note_events(self, records: Iterable[Record]) -> None:
         """At the root: read reports and alerts of nodes, as their events pass through the journal (CFG-047, MET-004)."""
-        if self.settings.level != "root":
+        if not self._is_root:
             return
         for record in records:
             if type(record) is StreamRecord and record.stream == Stream.EVENTS:

@@ -154,7 +154,7 @@ class Runner:
 
     def _tell_room(self, now: Now) -> bool:
         node, state = self.node, self.journal.state
-        if self.ended.done() or state not in (State.OPEN, State.FULL) or (state is State.FULL) == node.is_full:
+        if (state is State.FULL) == node.is_full or state not in (State.OPEN, State.FULL) or self.ended.done():
             return False
         why = f"{self.journal.bytes_used} bytes are used of {self.journal.limits.budget_bytes}"
         node.tell(JournalChanged(state.name, why, node.unrecorded_samples, node.unrecorded_events), now)
@@ -176,7 +176,8 @@ class Runner:
             self._released = releasable
             self.journal.forget(releasable)
             self.timings.released(releasable, now.mono)
-        self._tell_receipts(now)
+        if self._receipts:
+            self._tell_receipts(now)
         self._tell_room(now)
         self.timings.turn_seconds.observe(self.clock.mono() - now.mono)
 
@@ -188,10 +189,9 @@ class Runner:
 
     def _tell_receipts(self, now: Now) -> None:
         """Tell the cores which of their messages were sent, before they get anything else."""
-        if self._receipts:
-            receipts, self._receipts = self._receipts, Receipts()
-            for core, order in receipts.orders():
-                self.node.command(core, order, now)
+        receipts, self._receipts = self._receipts, Receipts()
+        for core, order in receipts.orders():
+            self.node.command(core, order, now)
 
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""

@@ -78,8 +78,10 @@ class Acking:
 
     def needed(self, ack: object) -> int:
         """How many members an order requires, this one included; Refusal `bad-request` for an impossible number."""
+        if ack is UNSET or ack is None or ack == LOCAL:  # most orders: nobody has to be counted
+            return 1
         count = len(self.members)
-        wanted = {UNSET: 1, None: 1, LOCAL: 1, ONE: 2, MAJORITY: count // 2 + 1}.get(ack, ack)  # type: ignore[call-overload]  # what hashes
+        wanted = {ONE: 2, MAJORITY: count // 2 + 1}.get(ack, ack)  # type: ignore[call-overload]  # what hashes
         if type(wanted) is not int or wanted < 1:
             raise Refusal("bad-request", "`ack` is local, one, majority, or a number of members")
         if wanted > max(count, 1):
@@ -136,4 +138,4 @@ class Acking:
 
     def deadline(self) -> int | None:
         """When the first answer times out."""
-        return min((held.due_at for held in self._waiting), default=None)
+        return min([held.due_at for held in self._waiting]) if self._waiting else None

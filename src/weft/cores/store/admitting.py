@@ -60,14 +60,14 @@ class Admitting:
 
     def _check_state(self) -> None:
         context = self._context
-        for is_so, code in (
-            (context.is_full, "storage-full"),
-            (context.read_only, "read-only"),
-            (self._book.own_ahead or self.is_damaged, "not-ready"),
-            (context.tick >= limits.TICK_MAX, "tick-exhausted"),
-        ):
-            if is_so:
-                raise Refusal(code, context.read_only)
+        if context.is_full:
+            raise Refusal("storage-full", context.read_only)
+        if context.read_only:
+            raise Refusal("read-only", context.read_only)
+        if self._book.own_ahead or self.is_damaged:
+            raise Refusal("not-ready", "")
+        if context.tick >= limits.TICK_MAX:
+            raise Refusal("tick-exhausted", "")
 
     def _check_growth(self, cost: int, entries: int, size: int) -> None:
         """Whether there is room for so many more bytes of memory, entries, and bytes of values."""

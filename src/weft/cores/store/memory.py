@@ -202,15 +202,28 @@ def event_of(record: Record, names: Container[str]) -> Event | None:
 
 
 def shown(record: Record, names: Container[str]) -> Event | None:
-    """The same, if the change became the value at its path; None for losers and for known changes.
-
-    A change that comes back up the tree to its author is known too: it was received after it was made.
-    """
+    """The same, if the change became the value at its path; None for losers and for known changes."""
     if isinstance(record, StreamRecord):
-        is_back = record.received != record.at
-        return None if is_back or "lost" in record.attributes else event_of(record, names)
+        return event_of_stream(record) if _is_shown(record, names) else None
     memory = memory_of(record)
     return event_of_kept(memory) if isinstance(memory, EventKept) and memory.is_shown else None
+
+
+def tock_shown(record: Record, names: Container[str]) -> int | None:
+    """The tock of what `shown` returns; a record of a stream is not decoded for it."""
+    if isinstance(record, StreamRecord):
+        return int(record.attributes["tock"]) if _is_shown(record, names) else None
+    event = shown(record, names)
+    return None if event is None else event.tock
+
+
+def _is_shown(record: StreamRecord, names: Container[str]) -> bool:
+    """Whether it is a change that this node kept for itself, and that became the value at its path.
+
+    A change that comes back up the tree to its author is known: it was received after it was made.
+    """
+    is_new = record.received == record.at and "lost" not in record.attributes
+    return is_new and record.stream == Stream.STORE and keeper_of(record) in names
 
 
 def stale_of(record: Record) -> Event | None:

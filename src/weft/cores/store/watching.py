@@ -117,9 +117,9 @@ class Place:
     def _note_last(self, order: Journaled) -> None:
         names = self.desk.replica.names
         for index in range(len(order.records) - 1, -1, -1):
-            event = shown(order.records[index], names)
-            if event is not None:
-                self._last_shown = (order.first_lsn + index, event.tock)
+            tock = tock_shown(order.records[index], names)
+            if tock is not None:
+                self._last_shown = (order.first_lsn + index, tock)
                 return
 
     def position(self, lsn: int) -> list[Any]:
@@ -408,6 +408,14 @@ def shown(record: Record, names: Container[str]) -> Event | None:
     if event is None and (stale := memory.stale_of(record)) is not None:
         return Event(stale.chain, stale.tock, stale.path, None)
     return event
+
+
+def tock_shown(record: Record, names: Container[str]) -> int | None:
+    """The tock of what it shows; None: it shows nothing."""
+    tock = memory.tock_shown(record, names)
+    if tock is None and (stale := memory.stale_of(record)) is not None:
+        return stale.tock
+    return tock
 
 
 def _is_position(since: Any) -> bool:

@@ -217,7 +217,7 @@ Said = Greeting | ClientHello | Request | Answer
 def encode(message: Said | tuple[Said, ...]) -> bytes:
     """The bytes of any message of this protocol, or of several in a row."""
     if isinstance(message, tuple):
-        return b"".join(map(encode, message))
+        return encode(message[0]) if len(message) == 1 else b"".join(map(encode, message))
     if isinstance(message, Request) and message.ops is not UNSET:
         ops = [msgspec.structs.replace(op, path=_packed(op.path)) for op in message.ops]
         message = msgspec.structs.replace(message, ops=ops)
