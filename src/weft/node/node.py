@@ -133,8 +133,10 @@ class Node:
         """How many were dropped while the journal was full. They got no numbers, so none is missing."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
-        self._dues: dict[str, int | None] = {}
-        """The deadlines of cores, by name. A core that gets anything loses its entry, and is asked again."""
+        self._dues: dict[str, int | None] = dict.fromkeys(self.cores)
+        """The deadlines of cores, by name, as they were asked last."""
+        self._unasked = dict[str, Core](self.cores)
+        """Cores that got something since, and are asked again."""
         self._first_due: int | None = None
         """The earliest deadline of all cores, if `_is_settled`."""
         self._is_settled = False
@@ -247,11 +249,15 @@ class Node:
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
         if not self._is_settled:
-            self._first_due, self._is_settled = earliest(*map(self._due, self.cores.values())), True
+            for name, core in self._unasked.items():
+                self._dues[name] = core.deadline()
+            self._unasked.clear()
+            self._first_due, self._is_settled = earliest(*self._dues.values()), True
         return self._first_due
 
     def _due(self, core: Core) -> int | None:
-        if core.name not in self._dues:
+        if core.name in self._unasked:
+            del self._unasked[core.name]
             self._dues[core.name] = core.deadline()
         return self._dues[core.name]
 
@@ -318,9 +324,9 @@ class Node:
     def _queue_effects(self, core: Core) -> None:
         self._queue.extend(core.effects())
         self._is_settled = False
-        self._dues.pop(core.name, None)
+        self._unasked[core.name] = core
         if core.name == "carrier" and self._screen is not None:
-            self._dues.pop(self._screen.name, None)
+            self._unasked[self._screen.name] = self._screen
             self._queue.extend(
                 self._screen.effects()
             )  # the chains have screened the carrier's records, before its Persist

@@ -258,8 +258,9 @@ class Carrier:
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        parts = (self.child, self.parent, self.intake.dispatch, self.take_over)
-        self._asked_for = earliest(self._settle_at, *(part.deadline() for part in parts))
+        of_links = earliest(self.child.deadline(), self.parent.deadline())
+        of_mail = earliest(self.intake.dispatch.deadline(), self.take_over.deadline())
+        self._asked_for = earliest(self._settle_at, of_links, of_mail)
         return self._asked_for
 
     def effects(self) -> list[Effect]:
