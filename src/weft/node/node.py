@@ -125,6 +125,7 @@ class Node:
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
         self.released: dict[str, int] = {}
+        self._released_by_all = 0
         self.refused: Counter[tuple[str, str]] = Counter()
         self.quarantine = Quarantine()
         self.is_full = False
@@ -277,7 +278,7 @@ class Node:
 
         A node without such readers need not keep its streams.
         """
-        return min([self.released.get(reader, 0) for reader in self._readers], default=self.next_lsn - 1)
+        return self._released_by_all if self._readers else self.next_lsn - 1
 
     def holder_of(self, uuid: bytes) -> Holder | None:
         """The node to which a key is bound now; None if it is bound to none, or if there are no keys."""
@@ -314,6 +315,7 @@ class Node:
 
     def release(self, holder: str, upto: int) -> None:
         self.released[holder] = max(upto, self.released.get(holder, 0))
+        self._released_by_all = min([self.released.get(reader, 0) for reader in self._readers], default=0)
 
     # One turn.
 

@@ -168,7 +168,12 @@ class Runner:
         self.turns += 1
         self._is_turning = True
         try:
-            self._carry_out(part_at_wall(effects), now)
+            turn = part_at_wall(effects)
+            self._speak(turn.free, now)
+            if turn.records:
+                self._keep(turn, now)
+            if turn.walled:
+                self._speak(turn.walled, now)
         finally:
             self._is_turning = False
         releasable = self.node.releasable
@@ -180,12 +185,6 @@ class Runner:
             self._tell_receipts(now)
         self._tell_room(now)
         self.timings.turn_seconds.observe(self.clock.mono() - now.mono)
-
-    def _carry_out(self, turn: Turn, now: Now) -> None:
-        self._speak(turn.free, now)
-        if turn.records:
-            self._keep(turn, now)
-        self._speak(turn.walled, now)
 
     def _tell_receipts(self, now: Now) -> None:
         """Tell the cores which of their messages were sent, before they get anything else."""

@@ -112,4 +112,9 @@ class Parts:
 
     def deadline(self) -> int | None:
         """When the first part wants to be woken; None: never."""
-        return earliest(*[part.deadline() for part in self._parts])
+        first: int | None = None
+        for part in self._parts:
+            at = part.deadline()
+            if at is not None and (first is None or at < first):
+                first = at
+        return first
