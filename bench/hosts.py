@@ -94,8 +94,8 @@ class CountedLinks(Links):
     def drain(self) -> tuple[list[Heard], bool]:
         heard, more = super().drain()
         for item in heard:
-            self.bytes[item.channel] += framed(item.frames)
-            self.messages[item.channel] += 1
+            self.bytes[item.source.channel] += framed(item.frames)
+            self.messages[item.source.channel] += 1
         return heard, more
 
 

@@ -3,8 +3,9 @@
     .venv/bin/python -m bench.singly [NAME...] [--rounds 15] [--count 500] [--beside OTHER]
 
 Microseconds of CPU of the node's process, all threads, a request; of a hop, both nodes together. Clients are plain sockets
-in this process, so the node alone is counted; journals lie in memory, so a sync costs little. `--beside OTHER` is a
-directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`): both take turns, each with nodes of its own.
+in this process, so the node alone is counted; journals lie in memory, so a sync costs little. `start` is `weft up` of a
+sensor, with compiled sources, until it says that it has started. `--beside OTHER` is a directory with other sources of Weft
+(`git archive COMMIT | tar -x -C OTHER`): both take turns, each with nodes of its own.
 """
 
 import argparse
@@ -49,9 +50,9 @@ port = {port}
 state = "{state}"
 runs = {runs}
 beacons = false
-[metric]
 [journal]
 megabytes = 4096
+[metric]
 {more}
 """
 STORE: Final = '[store]\nclock = "5s"\nfound = "home"\n'
@@ -69,6 +70,12 @@ class Nodes:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, runs: tuple[str, ...], more: str = "", parent: int = 0) -> int:
+        """Start a node, and wait until it answers; its first port."""
+        port = self.begin(name, runs, more, parent)
+        until(lambda: status(port), name)
+        return port
+
+    def begin(self, name: str, runs: tuple[str, ...], more: str = "", parent: int = 0) -> int:
         """Start a node; its first port."""
         port, router = free_blocks(2, 37_000)
         words = {
@@ -83,16 +90,11 @@ class Nodes:
         }
         file = self.place / f"{name}.toml"
         file.write_text(SETTINGS.format(**words), "utf-8")
-        with (self.place / f"{name}.log").open("wb") as log:
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "weft.cli.main", "up", str(file)],
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, "PYTHONPATH": str(self.sources / "src")},
-                )
-            )
-        until(lambda: status(port), f"{name}: {file.with_suffix('.log').read_text()}")
+        command = [sys.executable, "-m", "weft.cli.main", "up", str(file)]
+        environment = {**os.environ, "PYTHONPATH": str(self.sources / "src")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        with file.with_suffix(".log").open("wb") as log:
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
         return port
 
     def cpu_ns(self) -> int:
@@ -104,6 +106,7 @@ class Nodes:
         for process in self.processes:
             process.kill()
             process.wait()
+        self.processes.clear()
 
 
 def status(port: int) -> bytes:
@@ -112,12 +115,12 @@ def status(port: int) -> bytes:
     return b""
 
 
-def until(holds: Callable[[], Any], what: str) -> None:
+def until(holds: Callable[[], Any], what: str, look_s: float = 0.02) -> None:
     ends_at = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > ends_at:
             raise TimeoutError(what)
-        time.sleep(0.02)
+        time.sleep(look_s)
 
 
 class StoreClient:
@@ -135,7 +138,7 @@ class StoreClient:
         self._count += 1
         self._link.sendall(msgpack.packb({"seq": self._count, **words}))
         answer = self._hear()
-        assert answer.get("seq") == self._count and "error" not in answer, answer
+        assert (self._count, False) == (answer.get("seq"), "error" in answer), answer
 
     def _hear(self) -> dict[str, Any]:
         while True:
@@ -161,7 +164,7 @@ def store(nodes: Nodes) -> dict[str, One]:
     client.ask(action="set_value", path=_path(0), value="v" * 38)
     return {
         "store: set": lambda number: client.ask(action="set_value", path=_path(number), value="v" * 38),
-        "store: get": lambda number: client.ask(action="get_value", path=_path(0)),
+        "store: get": lambda _: client.ask(action="get_value", path=_path(0)),
     }
 
 
@@ -222,6 +225,17 @@ def hop(nodes: Nodes) -> dict[str, One]:
     return {"carrier: a durable hop": one}
 
 
+def start(nodes: Nodes) -> dict[str, One]:
+    def one(number: int) -> None:
+        nodes.end()
+        nodes.begin(f"sensor{number}", CHAINS, '[metric.cpu]\ndetail = "CPU"\nrate = "1s"\n', parent=1)
+        log = nodes.place / f"sensor{number}.log"
+        until(lambda: b"node.started" in log.read_bytes(), log.name, 0.002)
+
+    one(0)
+    return {"start of a sensor": one}
+
+
 def _attached(nodes: Nodes, node: str, name: str) -> Client:
     door = nodes.place / node / "chains.endpoint"
     until(door.exists, "the door")
@@ -239,12 +253,15 @@ MEASURES: Final[dict[str, Callable[[Nodes], dict[str, One]]]] = {
     "catalog": catalog,
     "chains": chains,
     "hop": hop,
+    "start": start,
 }
+ONCE: Final = ("start of a sensor",)
+"""What happens once in a round."""
 
 
 def spent_us(nodes: Nodes, one: One, count: int) -> tuple[float, float]:
     """Microseconds a request: of the nodes' CPU, and of the clock."""
-    before, began = nodes.cpu_ns(), time.perf_counter()
+    before, began = nodes.cpu_ns() if count > 1 else 0, time.perf_counter()
     for number in range(count):
         one(number)
     ended = time.perf_counter()
@@ -283,7 +300,7 @@ def show(made: dict[str, tuple[Nodes, dict[str, One]]], rounds: int, count: int)
     for what in next(iter(made.values()))[1]:
         seen: dict[str, list[tuple[float, float]]] = {tree: [] for tree in made}
         for tree, (nodes, ways) in [*made.items()] * rounds:
-            seen[tree].append(spent_us(nodes, ways[what], count))
+            seen[tree].append(spent_us(nodes, ways[what], 1 if what in ONCE else count))
         line = f"{what:<30}"
         for tree, figures in seen.items():
             cpu, clock = ([each[column] for each in figures] for column in (0, 1))

@@ -6,7 +6,7 @@ with one write and one sync. A failed write raises `StorageFailed`, and nothing 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
@@ -104,7 +104,7 @@ class Runner:
         self._turn(now)
         return more or self.node.has_effects or bool(self._posted) or self._is_due(now) or self.links.has_more()
 
-    def _hear(self, messages: list[tuple[Source, list[bytes]]], now: Now) -> None:
+    def _hear(self, messages: Sequence[tuple[Source, list[bytes]]], now: Now) -> None:
         self.timings.turn_messages.observe(len(messages))
         for source, frames in messages:
             self.flight.heard(now.mono, source, frames)
