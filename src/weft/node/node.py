@@ -125,7 +125,6 @@ class Node:
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
         self.released: dict[str, int] = {}
-        self._released_by_all = 0
         self.refused: Counter[tuple[str, str]] = Counter()
         self.quarantine = Quarantine()
         self.is_full = False
@@ -250,8 +249,7 @@ class Node:
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
         if not self._is_settled:
-            for name, core in self._unasked.items():
-                self._dues[name] = core.deadline()
+            self._dues |= {name: core.deadline() for name, core in self._unasked.items()}
             self._unasked.clear()
             self._first_due, self._is_settled = earliest(*self._dues.values()), True
         return self._first_due
@@ -278,7 +276,7 @@ class Node:
 
         A node without such readers need not keep its streams.
         """
-        return self._released_by_all if self._readers else self.next_lsn - 1
+        return min([self.released.get(reader, 0) for reader in self._readers], default=self.next_lsn - 1)
 
     def holder_of(self, uuid: bytes) -> Holder | None:
         """The node to which a key is bound now; None if it is bound to none, or if there are no keys."""
@@ -315,7 +313,6 @@ class Node:
 
     def release(self, holder: str, upto: int) -> None:
         self.released[holder] = max(upto, self.released.get(holder, 0))
-        self._released_by_all = min([self.released.get(reader, 0) for reader in self._readers], default=0)
 
     # One turn.
 
