@@ -100,6 +100,7 @@ def test_a_root_whose_collectors_are_away_waits_for_them_or_for_a_person() -> No
 
 
 @pytest.mark.proves("JRN-023")
+@pytest.mark.proves("MEA-028", part="a damaged middle is announced as lost, once")
 def test_the_carrier_announces_the_numbers_that_are_lost_once_and_no_mail() -> None:
     def carrier(*entries: Entry) -> Carrier:
         core = Carrier(CarrierSettings(name="s", level="sensor"), ME, 2, Chance("carrier"))
@@ -196,7 +197,7 @@ def test_a_history_that_damage_has_cut_begins_with_the_next_write_after_a_snapsh
     assert 8 == root.core.root.history.reaches
 
 
-@pytest.mark.proves("JRN-023", "JRN-022")
+@pytest.mark.proves("JRN-023", "JRN-022", "MEA-028")
 @pytest.mark.parametrize("victim", ["sensor", "root"])
 def test_a_segment_is_damaged_in_the_middle_and_all_is_there_again_or_named(victim: str, tmp_path: Path) -> None:
     world = World(tmp_path)

@@ -160,6 +160,7 @@ def test_what_has_no_row_cannot_happen() -> None:
 
 
 @pytest.mark.proves("JRN-001", "JRN-003")
+@pytest.mark.proves("MEA-028", part="one sync for a group")
 def test_a_turn_is_one_append_and_one_sync() -> None:
     bench = Bench()
     done = bench.changes()

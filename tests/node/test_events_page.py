@@ -57,6 +57,26 @@ CHAINS = {
     "denied": "chains.denied",
     "loop": "carrier.loop-found",
 }
+CONFIGURATION = {
+    "config.applied": "config.applied",
+    "config.wiped": "config.wiped",
+    "config.resynced": "config.resynced",
+    "config.rewound": "config.rewound",
+    "config.refused": "config.refused",
+    "config.lost_write": "config.lost-write",
+    "topo.joined": "topo.joined",
+    "topo.assigned": "topo.assigned",
+    "topo.left": "topo.left",
+    "topo.unassigned": "topo.unassigned",
+    "topo.split": "root.election-called",  # one side of a split hears its root no longer
+    "root.elected": "root.elected",
+    "root.acting": "root.elected",  # its field `is_acting`
+    "root.stepped_down": "root.stepped-down",
+    "data.gap": "carrier.spool-dropped",
+    "data.spool_full": "carrier.spool-high",
+    "data.replayed": "carrier.caught-up",
+    "security.denied": "node.input-refused",
+}
 STORE = """conflict joined incomplete split healed repaired purged stale-dropped id-clash name-collision dropped orphaned
 malformed no-echo open-network link-up link-down read-only over-limit"""
 
@@ -71,3 +91,11 @@ def test_every_event_that_chains_have_by_the_specification_is_one(seed: str, nam
 @pytest.mark.parametrize("seed", STORE.split())
 def test_every_event_that_a_store_has_by_the_specification_is_one(seed: str) -> None:
     assert f"store.{seed}" in NAMES
+
+
+@pytest.mark.proves("CFG-091")
+@pytest.mark.parametrize(("seed", "name"), CONFIGURATION.items())
+def test_every_event_that_the_configuration_has_by_the_specification_is_one(seed: str, name: str) -> None:
+    assert name in NAMES, seed
+    (kind,) = [kind for kind, row in EVENTS.items() if row.name == name]
+    assert seed != "root.acting" or "is_acting" in typing.get_type_hints(kind)
