@@ -194,6 +194,22 @@ def test_journals_of_collectors_and_roots_are_harmed_and_what_is_not_whole_is_re
 
 
 @pytest.mark.prove("nights of the simulator")
+@pytest.mark.proves("FLT-020", part="journals of stores, of documents and of those who vote for a root")
+@pytest.mark.parametrize(
+    ("scenario", "seeds", "harmed"),
+    [
+        ("store-damages", (0, 2), {"a root's journal harmed"}),
+        ("documents-damages", (0,), {"did harm"}),
+        ("fleet-damages", (2,), {"a root's journal harmed", "a collector's journal harmed"}),
+    ],
+)
+def test_journals_of_stores_documents_and_voters_are_harmed(
+    scenario: str, seeds: tuple[int, ...], harmed: set[str]
+) -> None:
+    assert met(scenario, *seeds) >= {"a damaged journal repaired", *harmed}
+
+
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-020")
 def test_the_verdict_on_a_flipped_bit_is_that_of_the_judge_of_real_segments() -> None:
     told = Run(draw_plan("3", "damages"), keep=True).go()
@@ -217,6 +233,12 @@ def test_a_name_twice_is_refused_a_cloned_disk_takes_over_and_is_told_apart_and_
         "a child refused: name-taken",
     }
     assert met("liars", 0) >= {"did impostor", "a stranger that calls samples safe"}
+
+
+@pytest.mark.prove("nights of the simulator")
+@pytest.mark.proves("FLT-021", part="a node that starts again at another address")
+def test_a_node_gets_another_address() -> None:
+    assert met("store-moves", 0, 1, 2) >= {"a machine at another address", "did move"}
 
 
 @pytest.mark.proves("FLT-023", part="a file that is edited, and its node started again, in any order")

@@ -63,13 +63,21 @@ class Nights(NamedTuple):
 NIGHTS: Final = {
     "store": Nights(
         scenarios=frozenset(STORE_SCENARIOS),
-        usual={"store": 4, "store-small": 12, "store-deletes": 3, "store-moves": 4, "store-flood": 2},
+        usual={
+            "store": 4,
+            "store-small": 12,
+            "store-deletes": 3,
+            "store-moves": 4,
+            "store-damages": 4,
+            "store-flood": 2,
+        },
         soaked={
             "store-flood": 100,
             "store": 500,
             "store-small": 1_000,
             "store-deletes": 500,
             "store-moves": 500,
+            "store-damages": 500,
             "store-large": 50,
             "store-long": 50,
         },
@@ -161,8 +169,8 @@ NIGHTS: Final = {
     ),
     "documents": Nights(
         scenarios=frozenset(DOCUMENTS),
-        usual={"documents": 5, "documents-lost": 2},
-        soaked={"documents": 500, "documents-lost": 300, "documents-large": 50},
+        usual={"documents": 5, "documents-lost": 2, "documents-damages": 3},
+        soaked={"documents": 500, "documents-lost": 300, "documents-damages": 300, "documents-large": 50},
         met=frozenset(
             {
                 "a peer that is gone: silent",

@@ -292,6 +292,20 @@ def test_a_damaged_node_that_can_reach_nobody_goes_on_under_another_name() -> No
     assert [] == [event for event in node.told if isinstance(event, StoreIncomplete)]
 
 
+@pytest.mark.proves("PNG-003", part="where the only node with data was restarted on a damaged journal")
+def test_a_newcomer_joins_a_damaged_node_that_was_alone() -> None:
+    net = trio()
+    for name in "abc":
+        net.kill(name)
+    node = net.start("b")
+    node.store.replica.admitting.is_damaged = True
+    net.run_until(lambda: node.state is State.MEMBER, 90, step_s=0.1)
+    net.nodes["z"] = newcomer = net.add("z")
+    net.start("z")
+    net.run(60)
+    assert (State.MEMBER, State.MEMBER) == (node.state, newcomer.state)
+
+
 def test_a_node_that_is_told_to_stop_is_quiet() -> None:
     net = trio(is_traced=True)
     net["b"].store.membership.stop(net["b"].now)

@@ -59,9 +59,11 @@ class ExactlyOnce(Checker):
             self.again.pop(fact.node, None)
 
     def note_harmed(self, fact: Fact) -> None:
-        """What a damaged journal has lost may come to it again."""
+        """What a damaged journal has lost may come to it again: of documents also what it had released long before."""
         for stream, origin, first, last in fact.value[2]:
             numbers_of(self.delivered.get(fact.node, {}), stream, origin).remove(first, last)
+        for where in (fact.node, _lake_of(fact.node)):
+            self.again.pop(where, None)
 
     def note_taken(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value
@@ -89,7 +91,7 @@ class ExactlyOnce(Checker):
         for origin, first, last in claims:
             if numbers_of(self.doubled.get(fact.node, {}), stream, origin).overlap(first, last):
                 continue
-            seen = self._seen(lake, f"lake of {fact.node}", (stream, origin, first, last))
+            seen = self._seen(lake, _lake_of(fact.node), (stream, origin, first, last))
             self._once(seen, first, last, f"segment {number} holds of {origin}", fact)
 
     def _seen(self, shelf: Shelf, where: str, claim: tuple[int, str, int, int]) -> RangeSet:
@@ -107,3 +109,7 @@ class ExactlyOnce(Checker):
         if seen.add(first, last) != last - first + 1:
             # `add` has already merged them, so name the numbers that came, not the new ones
             self.broken(f"{who} {shown([(first, last)])}, of which some were there before", fact)
+
+
+def _lake_of(node: str) -> str:
+    return f"lake of {node}"

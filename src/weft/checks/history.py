@@ -59,7 +59,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("durable", "emptied"): "lsn: this node begins its store anew, because it had been dropped",
     ("event", "conflict"): "path, node and tick that lost, node and tick that were kept",
     ("event", "store"): "name of an event of the store",
-    ("info", "journal"): "lsn: an old disk was restored; this node's journal goes on with that number",
+    ("info", "journal"): "first, end: the journal lost the records of these lsns; without end, all from the first on",
     (
         "ok",
         "stored",

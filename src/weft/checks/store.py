@@ -13,6 +13,7 @@ from weft.checks.history import Fact, Unknown, Violation
 
 Link = tuple[str, int]
 ANY = "any"
+LSN_MAX = 1 << 62
 
 
 def order_of(tock: int, link: Link) -> tuple[int, int, bytes]:
@@ -101,10 +102,12 @@ class StoreChecker(Checker):
         """The change is about to be appended to the journal."""
 
     def note_journal(self, fact: Fact) -> None:
-        """A disk was restored from an older copy."""
+        """A disk was restored from an older copy, or its journal was harmed."""
+        first, *rest = fact.value
+        end = rest[0] if rest else LSN_MAX
         journal = self.journals.get(fact.node, [])
-        gone = [change for change in journal if change.lsn >= fact.value[0]]
-        self.journals[fact.node] = journal[: len(journal) - len(gone)]
+        gone = [change for change in journal if first <= change.lsn < end]
+        self.journals[fact.node] = [change for change in journal if change not in gone] if gone else journal
         left = {change.link for change in self.journals[fact.node]}
         for change in gone:
             if change.link not in left:
@@ -204,6 +207,12 @@ class StoreDurable(StoreChecker):
         self.lost: set[Link] = set()
         self.holding: dict[str, Fact] = {}
         self.quiet: Fact | None = None
+        self._cut: set[str] = set()
+        """Nodes whose journals lost records: of what they had forgotten, they may know only that it is past."""
+
+    def note_journal(self, fact: Fact) -> None:
+        super().note_journal(fact)
+        self._cut.add(fact.node)
 
     def note_stored(self, fact: Fact) -> None:
         _, node, tick, _ = fact.value
@@ -225,12 +234,15 @@ class StoreDurable(StoreChecker):
     def _judge_holding(self, fact: Fact) -> None:
         _, entries, deleted, caps = fact.value
         there = {path: (node, tick) for path, node, tick, _, _ in entries}
-        forgotten = {node: RangeSet([(first, last) for first, last in ranges]) for node, ranges in deleted.items()}
+        forgotten = _ranges(deleted)
         for path, greatest in greatest_of(self, caps).items():
             link = there.get(path)
             is_forgotten = greatest.value is None and _has(forgotten, greatest.link)
             if link != greatest.link and not (link is None and is_forgotten):
                 self.broken(f"{fact.node} holds {link} of {path}, and not {greatest.link}", greatest.fact)
+        for other in self.holding.values() if fact.node in self._cut else ():
+            for node, ranges in _ranges(other.value[2]).items():
+                forgotten.setdefault(node, RangeSet()).update(ranges)
         fine = self._explained(set(there.values()), forgotten)
         for link, stored in self.stored.items():
             is_capped = link[0] in caps and link[1] > caps[link[0]]
@@ -392,7 +404,7 @@ class StoreWatched(StoreChecker):
         name = fact.value[0]
         if view.settled is None:
             self.broken(f"{name} of {fact.node} was never told that it is up to date", fact)
-        self._no_gap(view, 1 << 62, fact)
+        self._no_gap(view, LSN_MAX, fact)
         anew = self._anew.get(fact.node, set())
         seen = {path: it.link for path, it in view.seen.items() if not it.is_deleted and path not in anew}
         live = {path: link for path, link in self._live.get(fact.node, {}).items() if path not in anew}
@@ -435,6 +447,10 @@ def greatest_of(journals: StoreChecker, caps: dict[str, int]) -> dict[str, Chang
         if best is None or change.order > best.order:
             found[change.path] = change
     return found
+
+
+def _ranges(deleted: dict[str, list[list[int]]]) -> dict[str, RangeSet]:
+    return {node: RangeSet([(first, last) for first, last in ranges]) for node, ranges in deleted.items()}
 
 
 def _has(ranges: dict[str, RangeSet], link: Link) -> bool:

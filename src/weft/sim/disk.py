@@ -271,9 +271,9 @@ class JournalDisk:
         else:
             data.clear()
         judgement = judge(bytes(data), _OWNER, is_last=False) if data else Judgement(Verdict.BAD_HEADER)
-        gaps = judgement.gaps
-        if judgement.header is None:  # a repair moves such a file away
-            gaps = (Gap(0, 0, begin, after, "missing"),)
+        gaps, end = judgement.gaps, max((batch.end_lsn for batch in judgement.batches), default=begin)
+        if judgement.header is None or (not gaps and end < after):  # only the next file shows that records are missing
+            gaps = (Gap(0, 0, end, after, "missing"),)
             self.is_refused = True
         kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
         has_footer = how == FLIPPED and judgement.header is not None
@@ -284,7 +284,7 @@ class JournalDisk:
             record = DamageRecord(gap.first_lsn, end, file, gap.why)
             self.damages.append(Damage(record, listed, tuple(self.between(gap.first_lsn, end - 1))))
         self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
-        if judgement.verdict is not Verdict.CLEAN:
+        if gaps:
             self.verdict = Verdict.DAMAGED
 
     def _lose(self, lsns: Iterable[int]) -> None:

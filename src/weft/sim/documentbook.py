@@ -87,6 +87,9 @@ class DocumentBook:
         """The disk is empty or an old copy; its contents are recorded at the next start."""
         self._rewound[machine.name] = None
 
+    harmed = went_back
+    """A journal that was harmed is read anew in the same way."""
+
     def began(self, machine: "Machine") -> None:
         """A start has restored the contents of its disk."""
         if self._rewound.pop(machine.name, True):

@@ -33,8 +33,9 @@ DOCUMENTS: Final[dict[str, Size]] = {
     "documents": Size((2, 4), (40 * SECOND, 90 * SECOND), (20, 80)),
     "documents-large": Size((5, 7), (120 * SECOND, 300 * SECOND), (100, 600)),
     "documents-lost": Size((3, 4), (60 * SECOND, 90 * SECOND), (40, 80), ("lose",)),
+    "documents-damages": Size((3, 5), (60 * SECOND, 120 * SECOND), (60, 150), ("damage", "crash", "cut", "give_up")),
 }
-"""Scenarios: a few nodes; many of them; one node whose disk is lost, or replaced by an old one."""
+"""Scenarios: a few nodes; many of them; one node whose disk is lost, or replaced by an old one; journals that are harmed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +121,17 @@ def step(draw: Draw) -> list[Action]:
     return [Action(draw.moment(), "step", draw.chance.choice(draw.names), number=by)]
 
 
+def damage(draw: Draw) -> list[Action]:
+    """A machine ends, its journal is harmed, and it starts again."""
+    name = draw.chance.choice(draw.names)
+    return draw.damage(name, is_replaceable=name != ROOT)
+
+
 FAULTS: Final[dict[str, Fault]] = {
     fault.__name__: fault for fault in (cut, halves, give_up, slow, pause, crash, lose, fill, step)
 }
+PLACED: Final[dict[str, Fault]] = {damage.__name__: damage}
+"""Faults of scenarios that name them: a seed of the others draws what it drew before."""
 RARE: Final = frozenset({"lose", "fill", "halves"})
 
 
@@ -132,7 +141,7 @@ def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
     for name in menu:
         mine = draw.by(f"{seed}/document/{name}")
         times = 1 if name in RARE else mine.chance.randint(1, 5)
-        made += [action for _ in range(times) for action in FAULTS[name](mine)]
+        made += [action for _ in range(times) for action in (FAULTS | PLACED)[name](mine)]
     return made
 
 
@@ -162,12 +171,13 @@ def draw_documents(seed: str, scenario: str = "documents") -> Plan:
     actions += entries(draw.by(f"{seed}/entries"), chance.randint(*size.entries))
     delay = chance.choice((1, 5, 20, 200)) * MILLISECOND
     sessions = ("bout", "notes")[: chance.choice((1, 1, 2))]
+    nodes = tuple(_node(Chance(f"{seed}/nodes/{name}"), name, editing, sessions) for name in names)
     return Plan(
         seed=seed,
         scenario=scenario,
         menu=menu,
         documents=DocumentPlan(is_quick=chance.random() < 0.5),
-        nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, editing, sessions) for name in names),
+        nodes=drawing.with_small_segments(nodes, Chance(f"{seed}/segments")) if "damage" in menu else nodes,
         least_ns=delay // 2,
         spread_ns=delay,
         actions=tuple(sorted(actions, key=lambda action: action.at)),

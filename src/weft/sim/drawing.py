@@ -1,11 +1,17 @@
 """What the plans of several protocols draw alike: which faults can occur, when, and until when."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Self
+
+import msgspec
 
 from weft.base.chance import Chance
-from weft.sim.plan import Action
+from weft.base.now import SECOND
+from weft.sim.disk import HARMS
+from weft.sim.plan import Action, NodePlan
+
+SMALL_SEGMENTS: Final = (4, 16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +33,27 @@ class Draw:
     def lasts(self, begin: Action, end: Action) -> list[Action]:
         """Begin and end of a fault; if it outlasts the phase of faults, the heal ends it."""
         return [begin, end] if end.at < self.end_ns else [begin]
+
+    def damage(self, name: str, *, is_replaceable: bool) -> list[Action]:
+        """A node ends, its journal is harmed, and it starts again.
+
+        If it is refused, a person repairs its disk, or replaces it where that may be.
+        """
+        chance, at = self.chance, self.moment()
+        back = at + chance.randint(SECOND, 20 * SECOND)
+        made = [
+            Action(at, "crash", name, how=chance.choice(("kept", "torn")), number=chance.randint(0, 1)),
+            Action(at + SECOND // 10, "harm", name, how=chance.choice(HARMS), number=1),
+            Action(back, "start", name),
+            Action(back + SECOND, "repair", name, how="replaced" if is_replaceable and chance.random() < 0.3 else ""),
+            Action(back + 2 * SECOND, "start", name),
+        ]
+        return [action for action in made if action.at < self.end_ns]
+
+
+def with_small_segments(nodes: Iterable[NodePlan], chance: Chance) -> tuple[NodePlan, ...]:
+    """The nodes with journals of many segments: only closed ones can be harmed."""
+    return tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
 
 
 def menu_of(chance: Chance, faults: Collection[str], few: float = 0.2) -> tuple[str, ...]:

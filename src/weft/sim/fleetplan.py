@@ -332,6 +332,12 @@ def timed_collector(draw: Draw) -> list[Action]:
     return [Action(at, "bury", draw.chance.choice(draw.collectors), number=1, second=1)]
 
 
+def damage(draw: Draw) -> list[Action]:
+    """The journal of the root, of a collector or of a member is harmed while it is away."""
+    name = draw.chance.choice((draw.root, *draw.collectors, *draw.collectors, draw.chance.choice(draw.members)))
+    return draw.damage(name, is_replaceable=name != draw.root)
+
+
 CALM: Final[tuple[Fault, ...]] = (crash_member, step, write)
 STORM: Final[tuple[Fault, ...]] = (
     crash_root,
@@ -393,6 +399,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "a root that gave up voters": Variant((restart_after_giving_up,), 1, fanouts=(2, 64)),
     "lies": Variant((lie, write)),
     "an impostor": Variant((impostor, write)),
+    "damaged journals": Variant((damage, crash_collector, write, write), 3),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
     "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
 }
@@ -401,7 +408,8 @@ VARIANTS: Final[dict[str, Variant]] = {
 SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
-OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters")
+DAMAGED: Final = "damaged journals"
+OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED)
 """Those with scenarios of their own."""
 NARROW: Final = "narrow"  # sockets take few messages at once, so every snapshot is refused halfway
 TIGHT: Final = (NARROW, "snapshots")
@@ -420,6 +428,7 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "snapshots": ("broken snapshots",),
     "memories": ("the root forgets", "the root's disk is an old one"),
     "given-up": ("a root that gave up voters",),
+    "fleet-damages": (DAMAGED,),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 FLEET_NAME: Final = "grove"  # tidy: nodes draw their delays by it, so every known seed holds it
@@ -457,7 +466,9 @@ def draw_fleet(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
         fleets=tuple(fleets),
         queue=chance.choice(QUEUES) if scenario in TIGHT else 0,
         skips=variant.skips,
-        nodes=tuple(nodes),
+        nodes=drawing.with_small_segments(nodes, Chance(f"{seed}/segments"))
+        if damage in variant.faults
+        else tuple(nodes),
         least_ns=delay // 2,
         spread_ns=delay,
         actions=tuple(sorted(actions, key=lambda action: action.at)),

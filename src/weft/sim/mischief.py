@@ -11,6 +11,7 @@ import msgspec
 from weft.base.chance import Chance
 from weft.base.now import SECOND
 from weft.sim.disk import HARMS
+from weft.sim.drawing import with_small_segments
 from weft.sim.plan import Action, NodePlan
 
 STRANGERS: Final = "strangers"
@@ -28,7 +29,6 @@ EVERYDAY_SHARE: Final = 0.1  # of its runs have one of them, too
 SKIPS: Final = {TWINS: ("order", "timely")}
 """Rules that are not checked. Of two machines with one identity the later start may be heard first, and each displaces
 the other at the parent."""
-SMALL_SEGMENTS: Final = (4, 16)
 
 Drawn = tuple[tuple[NodePlan, ...], list[Action]]
 
@@ -72,7 +72,7 @@ def _twins(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn
 
 def _damages(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
     """A sensor ends, its journal is damaged, and it starts again."""
-    small = tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
+    small = with_small_segments(nodes, chance)
     sensors, made = [node.name for node in nodes if node.level == "sensor"], []
     for _ in range(chance.randint(1, 4)):
         name, at = chance.choice(sensors), chance.randrange(20 * SECOND, safety_ns)
@@ -89,7 +89,7 @@ def _damages_anywhere(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: in
 
     The root's is not replaced: it holds what the root has called safe.
     """
-    small = tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
+    small = with_small_segments(nodes, chance)
     above, made = [node for node in nodes if node.level != "sensor"], []
     for _ in range(chance.randint(2, 6)):
         node, at = chance.choice(above if chance.random() < 0.8 else nodes), chance.randrange(20 * SECOND, safety_ns)

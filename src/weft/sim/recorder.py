@@ -130,6 +130,8 @@ class Recorder:
         self.meet(f"a journal {how}")
         if machine.level != "sensor":
             self.meet(f"a {machine.level}'s journal harmed")
+        self.fabric.storebook.harmed(machine, damages)
+        self.fabric.documentbook.harmed(machine)
         spans = [span for damage in damages for span in damage.listed if span.stream not in MAIL_STREAMS]
         lost = [LostRecord(one.stream, one.origin, one.era, one.first, one.last, "") for one in spans]
         listed = [claim for each in lost if (claim := machine.claim_of(each)) is not None]

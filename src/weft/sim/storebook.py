@@ -3,7 +3,7 @@
 Contents of a journal are read from the batches that become durable. The store core is asked only at rest.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.cores.store import memory, messages
 from weft.cores.store.states import State
 from weft.node.node import NodeEffect
+from weft.sim.disk import Damage
 from weft.wire.store.path import text_of
 
 if TYPE_CHECKING:
@@ -85,8 +86,16 @@ class Storebook:
     def went_back(self, machine: "Machine") -> None:
         """The disk is empty or an old copy, and the journal goes on from there."""
         if self.is_wanted:
-            self._note(machine, "info", "journal", [machine.disk.next_lsn])
-            self._note(machine, "ok", "session", [machine.store_clients.asker.title])
+            self._lost_records(machine, machine.disk.next_lsn)
+
+    def harmed(self, machine: "Machine", damages: Sequence[Damage]) -> None:
+        """Its journal lost records between two runs."""
+        for damage in damages if self.is_wanted else ():
+            self._lost_records(machine, damage.record.first_lsn, damage.record.end_lsn)
+
+    def _lost_records(self, machine: "Machine", *lsns: int) -> None:
+        self._note(machine, "info", "journal", list(lsns))
+        self._note(machine, "ok", "session", [machine.store_clients.asker.title])
 
     # Sent
 

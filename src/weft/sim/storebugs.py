@@ -9,7 +9,7 @@ import weft.cores.store.replica as replica_module
 from weft.base.budget import Part
 from weft.base.changes import Chain, Event
 from weft.base.effects import Persist
-from weft.base.records import StreamRecord
+from weft.base.records import DamageRecord, StreamRecord
 from weft.cores.store import actions as actions_module
 from weft.cores.store import limits, memory
 from weft.cores.store.actions import Conditions
@@ -255,3 +255,16 @@ def moved_node_is_a_second_one(right: Any) -> Any:
         return right(self, hello, now)
 
     return judge
+
+
+# Damage
+
+
+@canary(Replica, "restore", caught_by="ticks", within=20, scenario="store-damages")
+def damaged_store_goes_on_as_if_whole(right: Any) -> Any:
+    """A node whose journal lost records goes on with the ticks that it knows of, and gives those after them again."""
+
+    def restore(self: Replica, entries: Any) -> None:
+        right(self, [entry for entry in entries if not isinstance(entry[1], DamageRecord)])
+
+    return restore

@@ -39,6 +39,7 @@ STORE_SCENARIOS: Final[dict[str, Size]] = {
     "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
     "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
     "store-deletes": Size((3, 4), (40 * SECOND, 60 * SECOND), (5, 20), ("deleter_away",), (500,)),
+    "store-damages": Size((3, 5), (40 * SECOND, 120 * SECOND), (60, 200), ("damage", "crash", "halves", "flap")),
     "store-moves": Size((2, 4), (40 * SECOND, 60 * SECOND), (20, 80), ("move", "crash", "slow"), (500, 1_000)),
     "store-flood": Size(
         (2, 3), (30 * SECOND, 40 * SECOND), (100, 200), ("crash", "slow", "hang_up", "stall"), (500,), megabytes=1
@@ -235,6 +236,12 @@ def move(draw: Draw) -> list[Action]:
     return made
 
 
+def damage(draw: Draw) -> list[Action]:
+    """A machine ends, its journal is harmed, and it starts again."""
+    name = draw.one()
+    return draw.damage(name, is_replaceable=name != FOUNDER)
+
+
 FAULTS: Final[dict[str, Fault]] = {
     fault.__name__: fault
     for fault in (
@@ -242,7 +249,7 @@ FAULTS: Final[dict[str, Fault]] = {
         *(stall, hang_up, deleter_away, drop),
     )
 }
-PLACED: Final[dict[str, Fault]] = {move.__name__: move}
+PLACED: Final[dict[str, Fault]] = {fault.__name__: fault for fault in (move, damage)}
 """Faults of scenarios that name them: a seed of the others draws what it drew before."""
 RARE: Final = frozenset({"lose", "go_back", "crash_all", "deleter_away", "drop"})
 ONE_OF: Final = ("lose", "go_back", "drop", "deleter_away")
@@ -268,6 +275,7 @@ def draw_store(seed: str, scenario: str = "store") -> Plan:
     ask = _flood if size.megabytes else asks
     actions += ask(draw.by(f"{seed}/asks"), chance.randint(*size.asks), begin_ns)
     delay = chance.choice((1, 5, 20)) * MILLISECOND
+    nodes = tuple(_node(Chance(f"{seed}/nodes/{name}"), name, names) for name in names)
     return Plan(
         seed=seed,
         scenario=scenario,
@@ -279,7 +287,7 @@ def draw_store(seed: str, scenario: str = "store") -> Plan:
             chain_length=chance.choice((2, 5)),
             megabytes=size.megabytes,
         ),
-        nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, names) for name in names),
+        nodes=drawing.with_small_segments(nodes, Chance(f"{seed}/segments")) if "damage" in menu else nodes,
         links=tuple(_links(Chance(f"{seed}/links"), names)),
         least_ns=delay // 2,
         spread_ns=delay,

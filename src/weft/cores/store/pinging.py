@@ -103,7 +103,7 @@ class Pinging:
 
     def _stepped(self, before: State, on: On) -> None:
         """The node's state has changed: it may ping now, or must stop."""
-        if on is On.FOUNDED or (on is On.TIMER and before is State.RESTORED):
+        if on is On.FOUNDED or (on is On.TIMER and before is State.RESTORED) or self._is_first(on):
             self._ping()
         elif (on is On.TIMER and before in (State.LISTEN, State.JOIN)) or (
             on is On.AUTHORITY and before is State.LISTEN and not self._recovery.claims
@@ -111,6 +111,10 @@ class Pinging:
             self._call_out()
         elif on in (On.STOPPED, On.BARRED, On.UNCONFIRMED, On.EMPTIED):
             self.current = self.due_at = self._accepted_at = None
+
+    def _is_first(self, on: On) -> bool:
+        """Whether this node has become a member and heard no ping, so that perhaps nobody pings."""
+        return on is On.COMPLETE and self.current is None and self._context.tick > 0
 
     def _call_out(self) -> None:
         """The ping of a node without data: the head of a chain answers with what there is (PNG-003).
