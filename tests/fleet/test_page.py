@@ -12,7 +12,7 @@ from weft.node.fleetkeys import to_pairs
 from weft.node.fleetparts import SPANS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
-FILES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+FILES = re.findall(r"```toml[^\n]*\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.mark.proves("CFG-070")
