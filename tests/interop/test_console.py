@@ -90,6 +90,9 @@ def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Run
     page.tap("#troubles li button")
     page.until("document.querySelector('#machine').open && document.querySelector('#cells li') !== null")
     page.until("document.querySelector('#cells').textContent.includes('nothing has come since then')")
+    page.until("document.querySelector('#plots figcaption span').textContent.startsWith('last ')", "it has no now")
+    page.tap("#numbers a")
+    page.until("document.querySelector('#found [role=alert]').textContent.includes(' makes gold.completeness, ')")
 
 
 @pytest.mark.proves("CON-003", part="by keyboard; a phone needs no scrolling sideways")

@@ -352,5 +352,8 @@ def test_a_mistake_is_told_what_there_is(tmp_path: Path) -> None:
             lake.query("SELECT 1 FROM sample")
         assert "silver.samples, silver.store, silver.series; SHOW TABLES lists all" == refused.value.try_this
         with pytest.raises(UserError) as refused:
+            lake.query("SELECT 1 FROM completeness")
+        assert f"weft lake run --lake {root} makes gold.completeness, which is not there yet" == refused.value.try_this
+        with pytest.raises(UserError) as refused:
             lake.query("SELECT nod FROM progress")
         assert refused.value.try_this.startswith("meta.progress has job, batch, at, rows_in, ")

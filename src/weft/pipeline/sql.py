@@ -194,7 +194,12 @@ class Lake:
             if view.table.full_name not in known and view.table.name in _BARE.findall(sql):
                 source = view.over[0].full_name
                 return f"weft lake run --lake {self.layout.root}; it makes {source}, from which {view.table.full_name} is computed"
-        if (missing := _NO_TABLE.search(why)) and known:
+        missing = _NO_TABLE.search(why)
+        if missing and (
+            unmade := [name for name, table in ALL.items() if table.name == missing[1] and name not in known]
+        ):
+            return f"weft lake run --lake {self.layout.root} makes {unmade[0]}, which is not there yet"
+        if missing and known:
             return f"{', '.join(_nearest(missing[1], known))}; SHOW TABLES lists all"
         if _NO_COLUMN.search(why) and (named := self._named_in(sql)):
             return "; ".join(f"{table.full_name} has {', '.join(table.schema.names)}" for table in named)

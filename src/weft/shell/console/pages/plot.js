@@ -54,7 +54,8 @@ function plot(word, told, metric, unit) {
   shape(drawn, "path", { d: path });
   if (metric.p95 !== null && windows.length) shape(drawn, "line", { class: "p95", x1: 0, x2: WIDE, y1: y(metric.p95), y2: y(metric.p95) });
   const cursor = shape(drawn, "line", { class: "cursor", x1: -9, x2: -9, y1: 0, y2: TALL });
-  const calm = windows.length ? `now ${amount(windows.at(-1)[1], unit)} · p95 ${amount(metric.p95, unit)} · max ${amount(metric.max, unit)}` : "nothing measured";
+  const isOld = windows.length && told.to - windows.at(-1)[0] > Math.max(3 * told.width, 20e3); // a silent machine has no now
+  const calm = windows.length ? `${isOld ? "last" : "now"} ${amount(windows.at(-1)[1], unit)} · p95 ${amount(metric.p95, unit)} · max ${amount(metric.max, unit)}` : "nothing measured";
   const says = el("span", {}, calm), times = el("div", { className: "times", ariaHidden: "true" });
   for (const at of marks(told.from, told.to)) {
     const mark = el("span", {}, when(at, long));
