@@ -54,9 +54,9 @@ class Child:
         self._greet_at: int | None = None
         self._answer_by: int | None = None
         self._fetch_at = 0
-        self._said_at = self._heard_at = self._moved_at = 0
+        self._sent_at = self._heard_at = self._moved_at = 0
         self.refused_with: tuple[str, str] | None = None  # code and text of the last refusal, until a welcome
-        self._loop_told = False
+        self._is_loop_reported = False
         self.is_full = False
         """Whether this node has no room for mail from its parent."""
         self._down_era = 0
@@ -90,7 +90,7 @@ class Child:
     def garbled(self, code: str, now: Now) -> None:
         """The parent sent an unreadable multipart; ten of them in a minute end the link.
 
-        One message that was altered on the way ends it at once: what it said is unknown, so both sides start again
+        One message that was altered on the way ends it at once: its content is unknown, so both sides start again
         after the last record that the parent has kept.
         """
         if now.mono > self._garbled_at + limits.GARBLED_NS:
@@ -193,14 +193,20 @@ class Child:
     def _bye(self, bye: Bye, source: Source, now: Now) -> None:
         self._turn(On.BROKEN, f"bye: {bye.why}", now)
 
-    def _release(self, said: Welcome | Hack) -> None:
+    def _release(self, message: Welcome | Hack) -> None:
         """Forget records that are safe at the root of record; a `safe` of any other root is ignored (FLD-012)."""
-        safe = self._safe_of(said) if isinstance(said, Hack) else said.upto if said.safe is None else said.safe
+        safe = (
+            self._safe_of(message)
+            if isinstance(message, Hack)
+            else message.upto
+            if message.safe is None
+            else message.safe
+        )
         self._unbelieved = None
-        if self.context.believes(said.root):
+        if self.context.believes(message.root):
             self.outbox.release(safe)
         elif safe > self.outbox.safe:
-            self._unbelieved = said
+            self._unbelieved = message
             self.context.counters.refuse("not-the-root")
 
     def _safe_of(self, hack: Hack) -> int:
@@ -229,13 +235,13 @@ class Child:
             self._turn(On.BROKEN, "silent", now)
         elif now.mono >= self._stalled_at():
             self._turn(On.BROKEN, "stalled", now)
-        elif now.mono >= self._said_at + self._beat_ns:
+        elif now.mono >= self._sent_at + self._beat_ns:
             self._say(Beat(), now)
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
         if self._is_open():
-            due = min(self._said_at + self._beat_ns, self._heard_at + self._dead_ns, self._stalled_at())
+            due = min(self._sent_at + self._beat_ns, self._heard_at + self._dead_ns, self._stalled_at())
             return min(due, self._fetch_at) if self._fetch_at and self.state is State.OPEN else due
         return self._greet_at if self._greet_at is not None else self._answer_by
 
@@ -295,7 +301,7 @@ class Child:
         """The parent has welcomed us."""
         self._answer_by = self._greet_at = None
         self._failed = 0
-        self.refused_with, self._loop_told = None, False
+        self.refused_with, self._is_loop_reported = None, False
         self.parent = welcome.node
         self.parent_name = welcome.name or self.parent_name  # who assigned it may not have known yet
         beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
@@ -359,8 +365,8 @@ class Child:
             self.context.persist(lost)
 
     def _tell_loop(self) -> None:
-        if not self._loop_told:
-            self._loop_told = True
+        if not self._is_loop_reported:
+            self._is_loop_reported = True
             self.context.tell(LoopFound(self.parent_name))
 
     def move(self, what: Any, before: State, now: Now) -> None:
@@ -424,7 +430,7 @@ class Child:
             self.context.persist(lost)
 
     def _say(self, message: Any, now: Now) -> None:
-        self._said_at = now.mono
+        self._sent_at = now.mono
         self.context.send(UP, b"", message)
 
 

@@ -78,28 +78,30 @@ class ChildProgress:
         """The highest era of a child of which this node holds anything; 0: none."""
         return max(self._children.get(node, ()), default=0)
 
-    def note(self, held: Held, lsn: int, last: int) -> None:
+    def note(self, memory: Held, lsn: int, last: int) -> None:
         """Note what this node holds, from the record at `lsn`.
 
         `last` is the lsn of the last carried record before it.
         """
-        known = self.find(held.node, held.era)
-        if lsn <= self._as_of.get(held.node, 0) or (known is not None and held.upto <= known.upto):
+        progress_before = self.find(memory.node, memory.era)
+        if lsn <= self._as_of.get(memory.node, 0) or (
+            progress_before is not None and memory.upto <= progress_before.upto
+        ):
             return  # a snapshot contains it, or it was noted when it was sent
-        eras = self._children.pop(held.node, None)
+        eras = self._children.pop(memory.node, None)
         if eras is None:
             eras = {}
             if len(self._children) >= limits.CHILDREN_KNOWN_MAX:
                 self._forget(next(iter(self._children)))
-        self._children[held.node] = eras
-        progress = eras.pop(held.era, None) or Progress()
-        eras[held.era] = progress
+        self._children[memory.node] = eras
+        progress = eras.pop(memory.era, None) or Progress()
+        eras[memory.era] = progress
         if len(eras) > limits.ERAS_MAX:
             del eras[next(iter(eras))]
         if self._is_safe_at_once:
-            progress.upto = progress.safe = held.upto
+            progress.upto = progress.safe = memory.upto
         else:
-            progress.mark(held.upto, last)
+            progress.mark(memory.upto, last)
 
     def _forget(self, node: bytes) -> None:
         del self._children[node]
@@ -135,15 +137,15 @@ class ChildProgress:
     def condense(self, seen_lsn: int) -> Iterator[ChildKept]:
         """One record per child, as of `seen_lsn`, in the order that `adopt` needs."""
         for node, eras in self._children.items():
-            kept = [EraKept(era, p.upto, p.safe, list(p.marks)) for era, p in eras.items()]
-            yield ChildKept(node, seen_lsn, kept)
+            memories = [EraKept(era, p.upto, p.safe, list(p.marks)) for era, p in eras.items()]
+            yield ChildKept(node, seen_lsn, memories)
 
-    def adopt(self, kept: ChildKept) -> None:
+    def adopt(self, memory: ChildKept) -> None:
         """Restore a child from a snapshot."""
-        self._children.pop(kept.node, None)
-        eras = self._children[kept.node] = {}
-        self._as_of[kept.node] = kept.lsn
-        for each in kept.eras:
+        self._children.pop(memory.node, None)
+        eras = self._children[memory.node] = {}
+        self._as_of[memory.node] = memory.lsn
+        for each in memory.eras:
             progress = eras[each.era] = Progress(each.upto, each.safe)
             progress.marks.extend(each.marks)
 

@@ -347,7 +347,7 @@ class Carrier:
 
     def _fetched(self, order: RecordsFetched, now: Now) -> None:
         if self._is_root:
-            self.take_over.looked(order, now)
+            self.take_over.take_journal(order, now)
             self._settle_soon(now)
             return
         self.child.pause_fetching(self.outbox.fetched(order), now)

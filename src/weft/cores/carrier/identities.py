@@ -53,7 +53,7 @@ class Window:
             self.high = sequence
             if is_next:
                 first = (sequence - width + 1) >> PAGE_SHIFT
-                self.pages = {at: kept for at, kept in self.pages.items() if at >= first}
+                self.pages = {at: page_bits for at, page_bits in self.pages.items() if at >= first}
         return Meeting.NEW
 
     @property
@@ -128,8 +128,8 @@ class Identities:
     def replay(self, met: Met) -> None:
         """Restore met identities; those known already change nothing."""
         pair = (met.origin, met.era)
-        known = self._windows.get(pair)
-        before, window = (0, Window()) if known is None else (known.cost, known)
+        window_before = self._windows.get(pair)
+        before, window = (0, Window()) if window_before is None else (window_before.cost, window_before)
         if Meeting.NEW in [window.meet(number, self._width) for number in met.numbers]:
             self._use(pair, window, before)
 
@@ -139,13 +139,13 @@ class Identities:
             bits = window.bits(self._width)
             yield MetKept(origin, era, window.high, bits.to_bytes((bits.bit_length() + 7) // 8, "big"))
 
-    def adopt(self, kept: MetKept) -> None:
+    def adopt(self, memory: MetKept) -> None:
         """Restore a piece of a snapshot."""
         window = Window()
-        window.adopt(kept.high, int.from_bytes(kept.bits, "big"), self._width)
-        pair = (kept.origin, kept.era)
-        known = self._windows.get(pair)
-        self._use(pair, window, 0 if known is None else known.cost)
+        window.adopt(memory.high, int.from_bytes(memory.bits, "big"), self._width)
+        pair = (memory.origin, memory.era)
+        window_before = self._windows.get(pair)
+        self._use(pair, window, 0 if window_before is None else window_before.cost)
 
     def state(self) -> list[tuple[Pair, int, int]]:
         """Everything, comparable, in order."""

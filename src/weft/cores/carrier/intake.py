@@ -48,12 +48,12 @@ class Intake:
 
         A root whose screen drops numbers also notes that it has seen them.
         """
-        kept = self.screen(record, now)
-        if (kept and kept[0] is record) or not self._context.settings.is_root:
-            return kept
-        if any(_has_all(each, record) for each in kept):
-            return kept
-        return (*kept, to_record(seen_of(record)))
+        replacements = self.screen(record, now)
+        if (replacements and replacements[0] is record) or not self._context.settings.is_root:
+            return replacements
+        if any(_has_all(each, record) for each in replacements):
+            return replacements
+        return (*replacements, to_record(seen_of(record)))
 
     def pass_mail(self, record: StreamRecord, link: Link, now: Now) -> Sequence[Record]:
         """The records to keep in place of mail; PeerError for mail that is not allowed.
@@ -153,7 +153,7 @@ class Intake:
             self._context.counters.accepted += 1
         elif self._is_new(self._met_volatile, record):
             record.attributes["mem"] = True
-            self.volatile += [kept for kept in self.screen(record, now) if not _is_inbox(kept)]
+            self.volatile += [each for each in self.screen(record, now) if not _is_inbox(each)]
 
     def _turn_away(self, name: str, number: int, why: str, now: Now) -> None:
         context = self._context
@@ -162,10 +162,10 @@ class Intake:
         context.tell_seldom((name, f"no {why}"), MessageRefused(name, number, why), now.mono)
 
 
-def _has_all(kept: Record, record: StreamRecord) -> bool:
-    """Whether `kept` writes all numbers of the record to the journal, changed or not."""
+def _has_all(replacement: Record, record: StreamRecord) -> bool:
+    """Whether `replacement` writes all numbers of the record to the journal, changed or not."""
     numbers = (record.stream, record.sequence, record.last)
-    return type(kept) is StreamRecord and (kept.stream, kept.sequence, kept.last) == numbers
+    return type(replacement) is StreamRecord and (replacement.stream, replacement.sequence, replacement.last) == numbers
 
 
 def _is_inbox(record: Record) -> bool:

@@ -15,18 +15,18 @@ class Link:
         "below",
         "era",
         "floor",
-        "gap_told",
         "garbled",
         "garbled_at",
         "heard_at",
         "is_down_open",
+        "is_gap_reported",
         "name",
         "no",
         "node",
         "peer",
         "pending",
         "proved",
-        "said_at",
+        "sent_at",
         "upto",
         "volatile_era",
         "volatile_no",
@@ -37,10 +37,10 @@ class Link:
         self.peer, self.node, self.name, self.era = peer, node, name, era
         self.proved: bytes | None = None
         self.floor = self.upto = self.written = 0
-        self.heard_at = self.said_at = 0
+        self.heard_at = self.sent_at = 0
         self.pending: list[Record] = []
         self.no: list[tuple[int, str]] = []
-        self.back = self.gap_told = False
+        self.back = self.is_gap_reported = False
         self.garbled = self.garbled_at = 0
         self.below: dict[bytes, None] = {}
         """Nodes whose records or mail came over this link."""

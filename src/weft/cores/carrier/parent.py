@@ -59,9 +59,9 @@ class Parent:
         self.is_full = self.is_stopped = False
         self.window = limits.HOP_WINDOW
         self.is_waiting = context.settings.is_root and context.settings.epoch > 0
+        """A new root takes nothing from children until it has learned which records it already has."""
         self.given: dict[int, int] = {}
         """The last number of each stream of this node in this start."""
-        """A new root that has not yet learned what it has takes nothing meanwhile."""
         self._strangers = Strangers()
         self._notes = Notes()
         self._dirty: dict[bytes, Link] = {}
@@ -139,12 +139,12 @@ class Parent:
     def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
         """Which other link is in conflict; only live links count (CHN-037)."""
         twin = self.links.of_node(hello.id)
-        known = self.progress.latest_era(hello.id)
-        if hello.era > known + limits.ERA_STEP_MAX:
-            return "bad-hello", f"era {hello.era} is too far above {known}", "era-jump"
-        held = _held_of(self, hello)
-        if hello.first - 1 > held + limits.FIRST_STEP_MAX:
-            return "bad-hello", f"number {hello.first} is too far above {held}", "first-jump"
+        latest_era = self.progress.latest_era(hello.id)
+        if hello.era > latest_era + limits.ERA_STEP_MAX:
+            return "bad-hello", f"era {hello.era} is too far above {latest_era}", "era-jump"
+        held_upto = _held_upto(self, hello)
+        if hello.first - 1 > held_upto + limits.FIRST_STEP_MAX:
+            return "bad-hello", f"number {hello.first} is too far above {held_upto}", "first-jump"
         if twin is not None and hello.era < twin.era and self._is_live(twin, now):
             return "busy", "a later start of this node is here", "two-nodes-one-id"
         namesake = self.links.of_name(hello.name)
@@ -160,11 +160,11 @@ class Parent:
 
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
         link = Link(source.peer, hello.id, hello.name, hello.era)
-        held = _held_of(self, hello)
+        held_upto = _held_upto(self, hello)
         link.proved, link.floor = source.proved, hello.first - 1
-        link.upto = link.written = max(held, link.floor)
+        link.upto = link.written = max(held_upto, link.floor)
         link.heard_at = now.mono
-        self._compare(hello, held, now)
+        self._compare(hello, held_upto, now)
         self.links.add(link)
         first, upcoming = self.dispatch.begin_down(link.node)
         if self._sweep_at is None:
@@ -172,15 +172,15 @@ class Parent:
         self._say(link, msgspec.structs.replace(self._welcome_of(link), first=first, next=upcoming), now)
         self.context.tell(ChildJoined(hello.id, hello.name))
 
-    def _compare(self, hello: Hello, held: int, now: Now) -> None:
+    def _compare(self, hello: Hello, held_upto: int, now: Now) -> None:
         """If the child has acknowledgements beyond what we have, our own disk lost records (CHN-038)."""
         if hello.had is not None:
             acknowledged = hello.had[1] if hello.had[0] == self.context.node else 0
         else:
-            acknowledged = hello.first - 1 if held else 0  # a child that does not name the root
-        if acknowledged > held:
-            lost = max(0, min(hello.first - 1, acknowledged) - held)
-            event = RolledBack(hello.id, hello.name, hello.era, acknowledged - held, lost if self.is_root else 0)
+            acknowledged = hello.first - 1 if held_upto else 0  # a child that does not name the root
+        if acknowledged > held_upto:
+            lost = max(0, min(hello.first - 1, acknowledged) - held_upto)
+            event = RolledBack(hello.id, hello.name, hello.era, acknowledged - held_upto, lost if self.is_root else 0)
             self.context.tell_seldom((hello.name, "rolled-back"), event, now.mono)
 
     def _welcome_of(self, link: Link) -> Welcome:
@@ -222,13 +222,13 @@ class Parent:
             counters.held_back += count
         elif hop.s > link.upto + 1:
             counters.ahead += count
-            if not link.gap_told:
-                link.gap_told = link.back = True
+            if not link.is_gap_reported:
+                link.is_gap_reported = link.back = True
                 self._owe(link)
         else:
             repeated = min(link.upto + 1 - hop.s, count)
             counters.repeated += repeated
-            link.gap_told = False
+            link.is_gap_reported = False
             self._take(link, hop, repeated, now)
             self._owe(link)
 
@@ -272,8 +272,8 @@ class Parent:
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
         if is_mail(record):
-            kept = self.intake.pass_mail(record, link, now)
-            link.pending += self.seen.firsts(kept, record) if self.is_root else kept
+            records = self.intake.pass_mail(record, link, now)
+            link.pending += self.seen.without_repeats(records, record) if self.is_root else records
             return
         if record.origin == self.context.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
@@ -296,11 +296,10 @@ class Parent:
             self.context.counters.known += 1
 
     def _may_return(self, record: Carried) -> bool:
-        """Whether a child may send up records of this node.
+        """Whether a child may send up records that this node made.
 
-        A former root, now below us, returns what it took from us as safe.
-
-        They are of an earlier start, or were given a number in this one.
+        A former root, now below us, returns the records that it took from us while it was the root. Their numbers are
+        of an earlier start, or were given in this one.
         """
         own = self.context.era
         if type(record) is LostRecord or (record.era is not None and record.era < own):
@@ -330,12 +329,12 @@ class Parent:
         if not (self._dirty or self._volatile or self.intake.volatile):
             return
         records: list[Record] = []
-        noted: list[Held] = []
+        memories: list[Held] = []
         for link in self._dirty.values():
             if link.upto > link.written:
-                noted.append(Held(link.node, link.era, link.upto))
+                memories.append(Held(link.node, link.era, link.upto))
                 records += link.pending
-                records.append(to_record(noted[-1]))
+                records.append(to_record(memories[-1]))
                 link.pending, link.written = [], link.upto
                 self._underway[link.node, link.era] = link.upto
         records += map(to_record, self.intake.met.news())
@@ -343,9 +342,11 @@ class Parent:
         self.intake.volatile = []
         if records:
             self.context.persist(records)
-        if all(type(record) is CoreRecord for record in records):  # nobody will tell us their lsn
-            for held in noted:
-                self.note(held, self.last_lsn() + 1, self.last_lsn())
+        if all(
+            type(record) is CoreRecord for record in records
+        ):  # without a carried record, the journal reports no lsn
+            for memory in memories:
+                self.note(memory, self.last_lsn() + 1, self.last_lsn())
         for link in self._dirty.values():
             self._say(link, self._hack_of(link), now)
         for link in self._volatile.values():
@@ -399,11 +400,11 @@ class Parent:
         progress = self.progress.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
 
-    def note(self, held: Held, lsn: int, last: int) -> None:
+    def note(self, memory: Held, lsn: int, last: int) -> None:
         """Our journal has this record at `lsn`; the last carried record before it stands at `last`."""
-        self.progress.note(held, lsn, last)
-        if self._underway.get((held.node, held.era), 0) <= held.upto:
-            self._underway.pop((held.node, held.era), None)
+        self.progress.note(memory, lsn, last)
+        if self._underway.get((memory.node, memory.era), 0) <= memory.upto:
+            self._underway.pop((memory.node, memory.era), None)
 
     def pass_on(self, frontier: int) -> None:
         """Everything up to `frontier` in our journal is safe: tell the children whose numbers became safe."""
@@ -433,13 +434,13 @@ class Parent:
         """Tell all children whether they may send."""
         for link in self.links:
             link.back = not self.is_closed
-            link.gap_told = False
+            link.is_gap_reported = False
             self._owe(link)
 
     def garbled(self, peer: bytes, code: str, now: Now) -> None:
         """A child sent an unreadable multipart; ten of them in a minute cut it off (CLI-006).
 
-        One message that was altered on the way cuts it off at once: what it said is unknown, so both sides start again
+        One message that was altered on the way cuts it off at once: its content is unknown, so both sides start again
         after the last record that was kept.
         """
         link = self.links.of_peer(peer)
@@ -486,7 +487,7 @@ class Parent:
         for link in self.links:
             if link.heard_at <= dead_before:
                 self._lose(link, "silent")
-            elif link.said_at <= beat_before:
+            elif link.sent_at <= beat_before:
                 self._say(link, Beat(), now)
         self._sweep_at = now.mono + limits.SWEEP_NS if len(self.links) else None
 
@@ -502,7 +503,7 @@ class Parent:
         self.context.tell(ChildLost(link.node, link.name, why))
 
     def _say(self, link: Link, message: Any, now: Now) -> None:
-        link.said_at = now.mono
+        link.sent_at = now.mono
         self.context.send(DOWN, link.peer, message)
 
 
@@ -516,7 +517,7 @@ def doubt(parent: Parent, doubted: Doubted, now: Now) -> None:
         parent._lose(link, DAMAGED)
 
 
-def _held_of(parent: Parent, hello: Hello) -> int:
+def _held_upto(parent: Parent, hello: Hello) -> int:
     """The highest number of this start of the child that its parent keeps, or will once this turn is written."""
     progress = parent.progress.find(hello.id, hello.era)
     return max(progress.upto if progress is not None else 0, parent._underway.get((hello.id, hello.era), 0))

@@ -52,12 +52,12 @@ class Seen:
             ranges.remove(*next(iter(ranges)))
         return Verdict.NEW
 
-    def firsts(self, kept: Sequence[Record], mail: StreamRecord) -> list[Record]:
-        """What a root keeps of mail, without what has come by another way; remembers it.
+    def without_repeats(self, records: Sequence[Record], mail: StreamRecord) -> list[Record]:
+        """The records that a root keeps in place of mail, except those that it has already; remembers them.
 
-        A former root hands up what it has kept of mail as a record of the lake; the mail itself may come later (CHN-035).
+        A former root sends up mail that it turned into a record of the lake; the mail itself may come later (CHN-035).
         """
-        return [each for each in kept if not _is_lakes(each, mail) or self.take(each) is not Verdict.KNOWN]
+        return [each for each in records if not _is_for_lake(each, mail) or self.take(each) is not Verdict.KNOWN]
 
     def missing(self, record: StreamRecord) -> list[tuple[int, int]]:
         """The numbers of a record that were not seen."""
@@ -87,10 +87,10 @@ class Seen:
             for at in range(0, len(entries), ORIGINS_PER_RECORD):
                 yield SeenKept(stream, VersionVector(entries[at : at + ORIGINS_PER_RECORD]).encode())
 
-    def adopt(self, kept: SeenKept) -> None:
+    def adopt(self, memory: SeenKept) -> None:
         """Restore a piece of a snapshot."""
-        for origin, numbers in VersionVector.decode(kept.vector):
-            key = (kept.stream, origin.node, origin.era)
+        for origin, numbers in VersionVector.decode(memory.vector):
+            key = (memory.stream, origin.node, origin.era)
             ranges = self._ranges.get(key)
             if ranges is None:
                 ranges = self._open(*key)
@@ -98,11 +98,11 @@ class Seen:
                 ranges.update(numbers)
 
     def adopt_vectors(self, vectors: Iterable[tuple[int, bytes]]) -> list[SeenKept]:
-        """Take in streams, each with a vector of any size; returns it in pieces for the journal."""
-        held = Seen()
+        """Add the numbers of streams, each with a vector of any size; returns them in pieces for the journal."""
+        merged = Seen()
         for stream, vector in vectors:
-            held.adopt(SeenKept(stream, vector))
-        pieces = list(held.condense())
+            merged.adopt(SeenKept(stream, vector))
+        pieces = list(merged.condense())
         for piece in pieces:
             self.adopt(piece)
         return pieces
@@ -124,11 +124,11 @@ def seen_of(record: StreamRecord) -> SeenKept:
     return SeenKept(record.stream, VersionVector([(record.source, numbers)]).encode())
 
 
-def _is_lakes(kept: Record, mail: StreamRecord) -> TypeGuard[StreamRecord]:
-    """Whether what is kept of mail is a record of the lake under the same identity."""
-    if type(kept) is not StreamRecord or is_mail(kept):
+def _is_for_lake(record: Record, mail: StreamRecord) -> TypeGuard[StreamRecord]:
+    """Whether a record kept in place of mail goes to the lake, under the identity of the mail."""
+    if type(record) is not StreamRecord or is_mail(record):
         return False
-    return (kept.source, kept.sequence) == (mail.source, mail.sequence)
+    return (record.source, record.sequence) == (mail.source, mail.sequence)
 
 
 class Notes:

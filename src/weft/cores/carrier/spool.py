@@ -137,14 +137,14 @@ class Damages:
     """
 
     def __init__(self) -> None:
-        self._said: dict[LostRecord, None] = {}
+        self._announced: dict[LostRecord, None] = {}
         self.doubted: dict[Doubted, None] = {}
         """The damages of which everything was asked for again."""
 
     def note(self, record: Carried) -> None:
         """Process a restored record, which may be such an announcement."""
         if type(record) is LostRecord and record.why == DAMAGE:
-            self._said[record] = None
+            self._announced[record] = None
 
     def fresh(self, order: AnnounceDamage) -> tuple[LostRecord, ...]:
         """The losses to announce now. Mail under way has no numbers that a receiver could miss."""
@@ -153,8 +153,8 @@ class Damages:
             for span in order.spans
             if span.stream not in MAIL_STREAMS
         ]
-        fresh = tuple(record for record in lost if record not in self._said)
-        self._said.update(dict.fromkeys(fresh))
+        fresh = tuple(record for record in lost if record not in self._announced)
+        self._announced.update(dict.fromkeys(fresh))
         return fresh
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 class State(Enum):
     NONE = "no parent"
-    GREETING = "hello said, or about to be said again"
+    GREETING = "hello sent, or about to be sent again"
     OPEN = "welcomed; messages go up"
     STOPPED = "welcomed, but the parent has no room"
 

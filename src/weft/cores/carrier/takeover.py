@@ -1,11 +1,13 @@
-"""What a new root has to learn before it takes records: what it has already (CHN-035, REC-015, LAK-007).
+"""A new root learns which records it already has, before it takes any (CHN-035, REC-015, LAK-007).
 
-Two places know it: its journal, behind what was safe at the root before, and its lake, if it has been the root before
-and drained what may come home now. Until both have answered nothing is taken from children, who keep their records.
+It reads two places: the part of its journal that was not safe at the earlier root, and its lake, if it was a root
+before: children may send again what it drained then. Until both are read it takes nothing from children, which keep
+their records.
 
 A lake that cannot be read is asked again, less and less often. After `limits.LAKE_PATIENCE_NS` the root goes on without
-it and says so: from then until the lake is read, what comes home may be kept twice. Only who has learned everything is
-`Rooted`; a start before that learns again, and nothing is lost by it: what is not in the lake is in the journal.
+it and reports that: until the lake is read, a record that comes again may be kept twice. When all is learned, `Rooted`
+is written. A node that restarts before that learns again; nothing is lost, since what is not in the lake is in the
+journal.
 """
 
 from typing import Any
@@ -41,36 +43,36 @@ class TakeOver:
         self._context, self._chance, self._outbox = context, chance, outbox
         self._intake, self._parent = intake, parent
         self.epoch = 0
-        """The last epoch in which this node, as root, has learned what it has."""
+        """The last epoch in which this node, as root, has learned which records it has."""
         self.trouble = ""
         """Why this root has gone on without knowing what its lake holds; empty: it has not."""
-        self._is_looking = self._has_looked = False
+        self._is_learning = self._has_read_journal = False
         self._doubted: list[Doubted] = []
-        """Damages of the journal that the lake's answer makes good."""
+        """Damages of the journal; the lake's answer says which records are not lost."""
         self._awaits_lake = context.settings.has_lake
-        self._why = "it has not answered"
+        self._lake_fault = "it has not answered"
         self._failed = 0
         self._ask_at: int | None = None
         self._patience_at: int | None = None
 
     @property
     def is_done(self) -> bool:
-        """Whether everything is learned, or nothing has to be: a root without an epoch has never been anything else."""
+        """Whether everything is learned. A root without an epoch has nothing to learn: it was always the root."""
         return self.epoch >= self._context.settings.epoch
 
     def recall(self, memory: Rooted) -> None:
-        """This node has learned what it has, in that epoch; what it has follows."""
+        """Note that this node learned in that epoch which records it has; the SEEN records that follow name them."""
         self.epoch, self._parent.seen = memory.epoch, Seen()
         self._parent.is_waiting = not self.is_done
 
     def begin(self, now: Now) -> None:
-        """Read the records of the journal that were not safe at the earlier root, which are drained here, and ask the lake.
+        """Read the journal records that were not safe at the earlier root, since this node drains them; and ask the lake.
 
         What was safe there is in its lake, or comes again when that root returns.
         """
-        if not self._parent.is_waiting or self._is_looking or self._context.awaits_filters:
+        if not self._parent.is_waiting or self._is_learning or self._context.awaits_filters:
             return
-        self._is_looking, self._parent.seen = True, Seen()
+        self._is_learning, self._parent.seen = True, Seen()
         self._context.tell(TookOver(self._outbox.safe_lsn))
         if self._awaits_lake:
             self._ask_lake(now)
@@ -81,37 +83,37 @@ class TakeOver:
         if not self._context.settings.has_lake:
             return
         self._doubted.append(doubted)
-        if self.is_done and not self._is_looking:
-            self._is_looking = self._has_looked = self._awaits_lake = self._parent.is_waiting = True
+        if self.is_done and not self._is_learning:
+            self._is_learning = self._has_read_journal = self._awaits_lake = self._parent.is_waiting = True
             self._ask_lake(now)
 
     def _ask_lake(self, now: Now) -> None:
         self._patience_at = now.mono + limits.LAKE_PATIENCE_NS
         self._context.perform(ReadVectors())
 
-    def looked(self, order: RecordsFetched, now: Now) -> None:
-        """A piece of the journal, and what mail it holds for this node."""
-        kept: list[Record] = []
-        is_home = True
+    def take_journal(self, order: RecordsFetched, now: Now) -> None:
+        """Note the records in a piece of the journal, and take the mail for this node from it."""
+        records: list[Record] = []
+        has_mail = False
         for lsn, record in order.entries:
             if is_mail(record):
                 if record.stream == OUTBOX and lsn > self._outbox.home_lsn:
-                    kept += self._intake.take_home(record, now)
-                    is_home = False
+                    records += self._intake.take_home(record, now)
+                    has_mail = True
             elif type(record) is StreamRecord:
                 self._parent.seen.take(record)
-        if not is_home:
+        if has_mail:
             self._outbox.home_lsn = order.upto
-            self._context.persist((*kept, to_record(Home(order.upto))))
+            self._context.persist((*records, to_record(Home(order.upto))))
         if order.upto < self._outbox.seen_lsn:
             self._context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
             return
-        self._has_looked = True
+        self._has_read_journal = True
         self._go_on(now)
 
     def in_lake(self, order: InLake, now: Now) -> None:
-        """What this root drained when it was the root before may come back from the root between, which did not know."""
-        if self._awaits_lake and self._is_looking:
+        """Note what this node drained as an earlier root: the root after it did not know that, and may send it again."""
+        if self._awaits_lake and self._is_learning:
             self._parent.seen.adopt_vectors(order.vectors)
             self._awaits_lake, self._patience_at = False, None
             if self.trouble:
@@ -121,7 +123,7 @@ class TakeOver:
 
     def lake_unread(self, order: LakeUnread, now: Now) -> None:
         """Ask again later."""
-        self._why = order.why
+        self._lake_fault = order.why
         self._context.counters.lake_unread += 1
         self._ask_at = now.mono + limits.LAKE_BACK_OFF.pause_ns(self._chance, self._failed)
         self._failed += 1
@@ -133,8 +135,8 @@ class TakeOver:
             self._ask_at = None
             self._context.perform(ReadVectors())
         if self._patience_at is not None and now.mono >= self._patience_at:
-            self._patience_at, self.trouble = None, self._why
-            self._context.tell(LakeUnknown(is_unknown=True, detail=self._why))
+            self._patience_at, self.trouble = None, self._lake_fault
+            self._context.tell(LakeUnknown(is_unknown=True, detail=self._lake_fault))
             self._go_on(now)
 
     def deadline(self) -> int | None:
@@ -142,7 +144,7 @@ class TakeOver:
         return earliest(self._ask_at, self._patience_at)
 
     def _go_on(self, now: Now) -> None:
-        if not self._has_looked or (self._awaits_lake and not self.trouble):
+        if not self._has_read_journal or (self._awaits_lake and not self.trouble):
             return
         if not self._awaits_lake:
             self.epoch = self._context.settings.epoch
@@ -150,6 +152,6 @@ class TakeOver:
             self._context.persist(map(to_record, memories))
             for doubted in self._doubted:
                 doubt(self._parent, doubted, now)
-            self._is_looking, self._doubted = False, []
+            self._is_learning, self._doubted = False, []
         if self._parent.is_waiting:
             self._parent.begin()
