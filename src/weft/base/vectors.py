@@ -72,7 +72,7 @@ class VersionVector:
         for origin, ranges in self._seen.items():
             theirs = other._seen.get(origin)
             if ranges == theirs:
-                continue  # nearly all origins, nearly always
+                continue  # the usual case
             left = ranges.copy() if theirs is None else ranges - theirs
             if left:
                 rest._seen[origin] = left

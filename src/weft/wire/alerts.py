@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.base.errors import UNREADABLE
 
-FIRING_MAX: Final = 256  # alerts that fire on one node at once; more say no more
+FIRING_MAX: Final = 256  # alerts that one node lists as firing; more would not help a reader
 IDENT_BYTES: Final = 8  # of the digest: among a million alerts two are equal with a chance of one in 37 million
 
 Word = Annotated[str, Meta(max_length=256)]
@@ -81,14 +81,14 @@ def decode(key: str, payload: bytes) -> AlertRaised | AlertCleared | AlertsFirin
 
 def ident(origin: bytes, alert: Alert) -> str:
     """The name of one span of firing, 16 hex digits: of the node, the condition, the series and the beginning."""
-    said = (origin, alert.name, sorted(alert.labels.items()), alert.since)
-    return blake2b(msgspec.msgpack.encode(said), digest_size=IDENT_BYTES).hexdigest()
+    identity = (origin, alert.name, sorted(alert.labels.items()), alert.since)
+    return blake2b(msgspec.msgpack.encode(identity), digest_size=IDENT_BYTES).hexdigest()
 
 
 def sentence(alert: Alert) -> str:
     """An alert for people, in one line."""
     place = ", ".join(f"{name} {value}" for name, value in sorted(alert.labels.items()))
-    said = f": {alert.text}" if alert.text else ""
+    text = f": {alert.text}" if alert.text else ""
     value = f"{alert.value:.6g} {alert.unit}".rstrip()
     where = f"{place}, " if place else ""
-    return f"{alert.severity}: {alert.node}: {alert.name}{said} ({where}{alert.metric} {value}, {alert.when})"
+    return f"{alert.severity}: {alert.node}: {alert.name}{text} ({where}{alert.metric} {value}, {alert.when})"

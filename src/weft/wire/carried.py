@@ -44,7 +44,7 @@ DEPTH_MAX: Final = 32  # of nested attributes (SEC-042): whoever encodes them ag
 VIA_BYTES: Final = NODE_ID_BYTES + 2  # one name in `via`
 ATTRIBUTES_BYTES_MAX: Final = (
     journal.ATTRIBUTES_BYTES_MAX - VIA_MAX * VIA_BYTES - 64
-)  # on disk `via` and `rx` join them
+)  # on disk `via` and `rx` are stored in the same map
 _NESTED: Final = (dict, list, tuple)
 ROWS_MAX: Final = 1 << 24  # rows that one record may claim
 NUMBER_MAX: Final = (1 << 64) - 1
@@ -52,7 +52,7 @@ INSTANT_MAX: Final = (1 << 63) - 1
 STREAM_MAX: Final = 255
 MAIL_STREAMS: Final = frozenset((OUTBOX, INBOX))
 RECEIPT: Final = "weft.receipt"  # the one reserved type that is mail (RTE-006)
-STEPS_MAX: Final = 16  # messages that brought one another about (RTE-005)
+STEPS_MAX: Final = 16  # messages in a row, each caused by the one before (RTE-005)
 TTL_MAX: Final = 255
 KIND_MAX: Final = 32  # characters of a kind of destination
 NAME_MAX: Final = 64

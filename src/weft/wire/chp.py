@@ -30,7 +30,7 @@ from weft.wire.replication import ABSOLUTE, FRAMES, VALUE_BYTES_MAX, Hugz, ICanH
 
 KEY_BYTES_MAX: Final = 255
 PROPERTIES_BYTES_MAX: Final = 255
-ABSOLUTE_MS: Final = 1e11  # what is no less is an instant in milliseconds: in seconds, the year 5138
+ABSOLUTE_MS: Final = 1e11  # a `ttl` from here on is an instant in milliseconds; as seconds it would be the year 5138
 _HUGZ: Final = b"HUGZ"
 _KTHXBAI: Final = b"KTHXBAI"
 _WORDS: Final = ("HUGZ", "KTHXBAI", "ICANHAZ?", "ICANHAZ")

@@ -10,11 +10,11 @@ names in them are kept, those that are known have their types. An announcement o
 ROUTER may also hear and answer WTF (`wire.replication.Wtf`). `whois` asks any node who it is; the answer is `iam` with
 `{fleet, name, era}` (FLD-010); an older node answers WTF.
 
-A node of ours says each of them with `sum` as the last name of its content or properties: in eight hex digits the CRC-32 of all
-four frames before it. What was altered on the way is refused as `bad-sum` (FLD-030); who does not know the name passes it by, and
-what carries none is taken as it comes.
+Weft's nodes end the content or properties of each with `sum`: the CRC-32, in eight hex digits, of all four frames, of the last
+one only the part before it. An altered message is refused as `bad-sum` (FLD-030). A peer that does not know the name ignores it,
+and a message without it is accepted.
 
-What is none of it raises PeerError: `frame-count`, `envelope`, `command`, `key`, `endpoint`, `uuid`, `content`,
+Anything else raises PeerError: `frame-count`, `envelope`, `command`, `key`, `endpoint`, `uuid`, `content`,
 `properties`, `code`, `too-large`, `bad-sum`.
 """
 

@@ -117,11 +117,11 @@ def decode_join(frames: list[bytes]) -> Join:
     """The question of these frames; PeerError `bad-message` or `too-big` for anything else."""
     if len(frames) != 5 or frames[0] != b"JOIN":  # tidy: five frames, as drawn above
         raise PeerError("bad-message", f"{len(frames)} frames, or no JOIN")
-    _, ident, node, proof, told = frames
+    _, ident, node, proof, about_json = frames
     lengths = len(ident), len(node), len(proof)
     if lengths != (ID_BYTES, NODE_ID_BYTES, PROOF_BYTES):
         raise PeerError("bad-message", f"frames of {lengths} bytes")
-    about: About = _typed(_decode_about, told, JOIN_JSON_BYTES_MAX)
+    about: About = _typed(_decode_about, about_json, JOIN_JSON_BYTES_MAX)
     return Join(ident, node, proof, about)
 
 
@@ -135,27 +135,27 @@ def encode_answer(message: Answer) -> list[bytes]:
 def decode_answer(frames: list[bytes]) -> Answer:
     """The answer of these frames; PeerError `bad-message` or `too-big` for anything else."""
     match frames:
-        case [b"WELCOME", told]:
-            welcome: Welcome = _typed(_decode_welcome, told, WELCOME_JSON_BYTES_MAX)
+        case [b"WELCOME", welcome_json]:
+            welcome: Welcome = _typed(_decode_welcome, welcome_json, WELCOME_JSON_BYTES_MAX)
             return welcome
         case [b"REFUSED", code, text]:
             return Refused(_text(code, CODE_BYTES_MAX), _text(text, TEXT_BYTES_MAX))
     raise PeerError("bad-message", f"{len(frames)} frames, neither WELCOME nor REFUSED")
 
 
-def _typed(decode: Any, told: bytes, bytes_max: int) -> Any:
-    if len(told) > bytes_max:
-        raise PeerError("too-big", f"{len(told)} bytes", told)
+def _typed(decode: Any, data: bytes, bytes_max: int) -> Any:
+    if len(data) > bytes_max:
+        raise PeerError("too-big", f"{len(data)} bytes", data)
     try:
-        return decode(told)
+        return decode(data)
     except UNREADABLE as error:
-        raise PeerError("bad-message", str(error), told) from None
+        raise PeerError("bad-message", str(error), data) from None
 
 
-def _text(told: bytes, bytes_max: int) -> str:
-    if len(told) > bytes_max:
-        raise PeerError("too-big", f"{len(told)} bytes", told)
+def _text(data: bytes, bytes_max: int) -> str:
+    if len(data) > bytes_max:
+        raise PeerError("too-big", f"{len(data)} bytes", data)
     try:
-        return told.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        raise PeerError("bad-message", "not UTF-8", told) from None
+        raise PeerError("bad-message", "not UTF-8", data) from None

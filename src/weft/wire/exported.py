@@ -42,9 +42,9 @@ class ToldSeries:
 
     __slots__ = ("told", "written")
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
-        labels = {"__name__": told.family, "node": told.node, **dict(told.labels)}
+    def __init__(self, names: Told) -> None:
+        self.told = names
+        labels = {"__name__": names.family, "node": names.node, **dict(names.labels)}
         self.written = b"".join(message(1, text(1, name), text(2, value)) for name, value in sorted(labels.items()))
         """Its labels for Prometheus, which asks for them in order."""
 
@@ -90,9 +90,9 @@ def otlp_request(points: Iterable[Point]) -> bytes:
     """The body of an ExportMetricsServiceRequest: a resource per node, a metric per name and unit."""
     nodes: dict[str, dict[tuple[str, str, str], list[bytes]]] = {}
     for series, own in _grouped(points).items():
-        told = series.told
-        labels = b"".join(_attribute(7, name, value) for name, value in told.labels)
-        metrics = nodes.setdefault(told.node, {}).setdefault((told.name, told.says, told.unit), [])
+        names = series.told
+        labels = b"".join(_attribute(7, name, value) for name, value in names.labels)
+        metrics = nodes.setdefault(names.node, {}).setdefault((names.name, names.says, names.unit), [])
         metrics += [message(1, fixed64(3, at * 1_000_000), double(4, value), labels) for _, at, value in own]
     return b"".join(message(1, _resource(node), _scope(metrics)) for node, metrics in nodes.items())
 
@@ -102,11 +102,11 @@ def _resource(node: str) -> bytes:
 
 
 def _scope(metrics: dict[tuple[str, str, str], list[bytes]]) -> bytes:
-    told = (
+    metric_fields = (
         message(2, text(1, name), text(2, says), text(3, unit), message(5, *points))
         for (name, says, unit), points in metrics.items()
     )
-    return message(2, message(1, text(1, SERVICE)), *told)
+    return message(2, message(1, text(1, SERVICE)), *metric_fields)
 
 
 def _attribute(field: int, name: str, value: str) -> bytes:
@@ -117,10 +117,10 @@ def otlp_refused(answer: bytes) -> tuple[int, str]:
     """How many points a receiver of OTLP has refused of a request that it took, and why; (0, "") if none."""
     try:
         partial = next((value for field, value in read(answer) if field == 1 and isinstance(value, bytes)), b"")
-        said = dict(read(partial))
+        fields = dict(read(partial))
     except PeerError:
         return 0, ""  # it accepted the request, in a form that cannot be read
-    count, why = said.get(1, 0), said.get(2, b"")
+    count, why = fields.get(1, 0), fields.get(2, b"")
     if not isinstance(count, int) or not isinstance(why, bytes):
         return 0, ""
     return count, why.decode("utf-8", "replace")

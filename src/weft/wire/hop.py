@@ -5,16 +5,16 @@
 
 A `hop` carries up to 256 items, numbered `s`, `s + 1` … in the stream of an era; the payload frames of all items
 follow the header in order, `n` of them per item. `hack` answers with what is durable at the receiver; or, of a stream
-that is volatile (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
-a promise, the parent's is all that goes down.
+that is volatile (`mem`), with what has arrived. Volatile streams have eras of their own. A child
+sends one beside its durable stream; a parent sends nothing but a volatile one.
 
 Beyond the table of the specification there are five keys, which other readers ignore as unknown: `safe` (in `hack`
 and `welcome`) is the hop number up to which all is durable at the root; `root` (beside `safe`) is which root that is, its
 node id and epoch, and a child believes only the root of record (FLD-012); `back` (in `hack`) asks the sender to go on
 behind `upto`; `had` (in `hello`) names the parent that welcomed this start last, and what it had acknowledged; `sum` is
 the last key of every header that a node writes, always in five bytes: the CRC-32 of the header before that key, and of
-each payload frame behind its length (four bytes, the highest first). A message that has it is believed only if it is right
-(FLD-030); one of a program that writes none is taken as it comes.
+each payload frame behind its length (four bytes, the highest first). A message with a wrong sum is refused (FLD-030);
+a message without one is accepted, since other programs may write none.
 """
 
 import re

@@ -74,8 +74,8 @@ _FIXARRAY, _FIXARRAY_END, _ARRAY16 = 0x90, 0x9F, 0xDC
 _FIXSTR, _FIXSTR_END, _STR8, _BIN8 = 0xA1, 0xBF, 0xD9, 0xC4
 _ORIGIN_AT: Final = 3  # behind array head, tag and stream, one byte each
 _TAGS_WITH_ORIGIN: Final = (2, 3, 4, 6)
-_STREAM_HEAD: Final = b"\x9a\x02"  # nearly all records: of a stream,
-_NODE_HEAD: Final = b"\xc4\x10"  # by a node
+_STREAM_HEAD: Final = b"\x9a\x02"  # nearly all records belong to a stream,
+_NODE_HEAD: Final = b"\xc4\x10"  # and their origin is a node
 
 
 def encode_record(record: Record) -> bytes:
@@ -125,7 +125,7 @@ def _tag_of(data: bytes | memoryview) -> int:
     tag = -1
     if _FIXARRAY < head <= _FIXARRAY_END:
         tag = data[1]
-    elif head == _ARRAY16 and data[3] not in KNOWN_TAGS:  # a known tag has one form only
+    elif head == _ARRAY16 and data[3] not in KNOWN_TAGS:  # a record with a known tag is always a short array
         tag = data[3]
     if not 0 < tag <= TAG_MAX:
         raise PeerError("malformed", "not an array that begins with a tag", bytes(data[:256]))

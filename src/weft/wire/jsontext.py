@@ -96,13 +96,13 @@ def unsealed(frames: list[bytes], at: int) -> list[bytes]:
 
 
 def _sum(frames: list[bytes], at: int, begin: bytes) -> bytes:
-    """The end of an object that begins so."""
+    """The last bytes of the object at `at`, whose other bytes are `begin`: the sum, and the closing brace."""
     whole = [*frames[:at], begin, *frames[at + 1 :]]
     return b'%b%08x"}' % (_SUM_KEY, sum_of(whole[0], whole[1:]))
 
 
 def _depth_most(data: bytes) -> int:
-    """How deep it is nested, or a smaller number than is worth counting."""
+    """How deep it is nested; 0 if it has too few brackets to be too deep."""
     if data.count(b"[") + data.count(b"{") <= NESTING_MAX:
         return 0
     depth = most = 0

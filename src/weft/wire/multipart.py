@@ -81,7 +81,7 @@ def check_size(frames: list[bytes]) -> None:
 
 
 def sealed(header: bytes, payload: Iterable[bytes] = ()) -> bytes:
-    """The same map with one more key, the last: `sum`, of all of it before that key and of the payload frames."""
+    """The header with one more key at its end: `sum`, over everything before that key and the payload frames."""
     if header[0] < _FIXMAP_MAX:
         begin = bytes((header[0] + 1,)) + header[1:]
     else:
@@ -91,7 +91,7 @@ def sealed(header: bytes, payload: Iterable[bytes] = ()) -> bytes:
 
 
 def is_altered(header: bytes, payload: Iterable[bytes] = ()) -> bool:
-    """Whether the key `sum` stands there, and something else was sent."""
+    """Whether the header ends with a `sum` that does not match: the message was altered on the way."""
     begin, end = header[:-_SUM_BYTES], header[-_SUM_BYTES:]
     return end[:-4] == _SUM and sum_of(begin, payload) != int.from_bytes(end[-4:])
 

@@ -25,12 +25,12 @@ def varint(number: int) -> bytes:
     number &= (1 << 64) - 1
     if number < 0x80:
         return bytes((number,))
-    said = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        said.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    said.append(number)
-    return bytes(said)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def integer(field: int, value: int) -> bytes:

@@ -14,11 +14,11 @@ WTF       "WTF"      u32 code        text
 An ICANHAZ with the property `digest`: true asks for the properties `count` and `digest` of the KTHXBAI: how many pairs the
 answer had, and their digest in 32 hex digits (FLD-002). Who does not know them leaves them out.
 
-A node of ours says such an ICANHAZ, such a KTHXBAI, and every KVPUB that it writes with `sum` as the last property: in eight hex
-digits the CRC-32 of all five frames, the properties as far as they stand before it (FLD-030). What was altered on the way is
-refused as `bad-sum`; who does not know the property passes it by, and what carries none is taken as it comes. A KVPUB is forwarded
-as it came, so its sum is that of the root (CFG-040). The digest proves the pairs of a snapshot; HUGZ and WTF have no sum, and
-nothing rests on them that is not asked for again.
+Weft's nodes end the properties of such an ICANHAZ, such a KTHXBAI, and every KVPUB that they write with `sum`: the CRC-32, in
+eight hex digits, of all five frames, of the properties only the part before it (FLD-030). An altered message is refused as
+`bad-sum`. A peer that does not know the property ignores it, and a message without it is accepted. A KVPUB is forwarded
+unchanged, so its sum is that of the root (CFG-040). The digest proves the pairs of a snapshot. HUGZ and WTF have no sum:
+whatever a node does because of them, it asks its parent again.
 
 number = epoch * 2**40 + counter, u64 in network order (CFG-003)
 
@@ -56,7 +56,7 @@ BUNDLE_BYTES_MAX: Final = 8 << 20
 BUNDLE_PAIRS_MAX: Final = 200_000  # as many as a store may hold
 TEXT_BYTES_MAX: Final = 200
 CODE_MAX: Final = (1 << 32) - 1
-ABSOLUTE: Final = 1e9  # a `ttl` in text that is no less is an instant, and no span (CFG-064)
+ABSOLUTE: Final = 1e9  # a `ttl` in text from here on is an instant, not a span (CFG-064)
 FRAMES: Final = 5
 COUNTER_BITS: Final = 40
 DIGEST_BYTES: Final = 16

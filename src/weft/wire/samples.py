@@ -1,4 +1,4 @@
-"""A batch of samples that explains itself: the body of a `weft.metric` message (MEA-022).
+"""A batch of samples that describes itself: the body of a `weft.metric` message (MEA-022).
 
     body   = MessagePack [1, t0_ms, series, rows]
     series = [[config-name, detail, type, labels] *]      labels = {text: text}
@@ -128,7 +128,7 @@ def _bare(rows: list[Row]) -> list[tuple[Number, ...]]:
 
 
 def decode(body: bytes, known: dict[bytes, tuple[Series, ...]] | None = None) -> SampleBatch:
-    """The batch in a body. PeerError `too-large` beyond a limit, `malformed` for anything else that is none (FUZ-001).
+    """The batch in a body. PeerError `too-large` beyond a limit, `malformed` for anything else that is no batch (FUZ-001).
 
     `known` keeps arrays of series by their bytes: a sensor sends the same ones with each batch, so a reader of many
     batches decodes them once.
@@ -187,8 +187,8 @@ def select(batch: SampleBatch, rows: list[Row]) -> SampleBatch:
     places: dict[int, int] = {}
     for row in rows:
         places.setdefault(row.series, len(places))
-    kept = [Row(places[row.series], row.offset_ms, row.value, row.base) for row in rows]
-    return SampleBatch(batch.t0_ms, tuple(batch.series[index] for index in places), kept)
+    remaining = [Row(places[row.series], row.offset_ms, row.value, row.base) for row in rows]
+    return SampleBatch(batch.t0_ms, tuple(batch.series[index] for index in places), remaining)
 
 
 def series_bytes(series: Series) -> int:

@@ -358,12 +358,12 @@ class _Judge:
         return Judgement(verdict, self.header, batches, gaps, self.at, self.lsn, self.chain, self.seal)
 
     def _look_behind(self) -> None:
-        """What the last bytes of the file tell."""
+        """Judge the bytes behind the last batch: a torn tail, or damage behind the seal."""
         if self.seal is not None:
             if not self._is_blank(self.at):
                 self.gaps.append(Gap(self.at, len(self.data), self.lsn, self.lsn, "after-seal"))
         elif self.is_last and self.gaps and self.gaps[-1].why == "padding" and self.gaps[-1].to == self.at:
-            self.gaps.pop()  # the last batch was being written, its body came through whole
+            self.gaps.pop()  # the crash came while the padding of the last batch was written; its body is whole
             self.is_torn = True
 
     def _valid_at(self, at: int) -> Batch | None:
@@ -371,7 +371,7 @@ class _Judge:
         return batch if batch is not None and batch.lsn >= self.lsn and is_whole(self.data, batch) else None
 
     def _take(self, batch: Batch) -> None:
-        """Use a batch of right checksums; say what its numbers and its chain tell about what stood before it."""
+        """Accept a batch with valid checksums; note a gap if its numbers or its chain do not continue those before it."""
         if batch.lsn > self.lsn:
             self.gaps.append(Gap(batch.offset, batch.offset, self.lsn, batch.lsn, "missing"))
         elif self.chain is not None and batch.prev != self.chain:

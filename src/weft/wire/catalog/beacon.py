@@ -4,8 +4,8 @@
              [SP "caps=" word *("," word)] [SP "net=" net] [SP "mac=" code]
     epoch  = 16 hexadecimal digits      net = 1*32 of a-z, 0-9, "-"      code = 32 hexadecimal digits, always last
 
-Tokens that nobody knows are ignored; a token that says twice, or wrongly, what is known makes it no beacon. Existing
-brokers say the first two words alone.
+Unknown tokens are ignored. A datagram in which a known token is repeated or malformed is no beacon. Existing brokers
+send only the first two words.
 """
 
 import hmac
@@ -43,7 +43,7 @@ def secret_of(key: str) -> bytes:
 
 
 def sign(beacon: Beacon, key: bytes) -> Beacon:
-    """The same with its code."""
+    """The beacon with its code."""
     signed = _text(beacon).encode()
     return msgspec.structs.replace(beacon, mac=mac_of(signed, key), signed=signed)
 
@@ -88,7 +88,7 @@ Reader = Callable[[str], Any]
 
 
 def read_tokens(tokens: Sequence[str], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """What `key=value` tokens say, each read by the reader of its key; ValueError for one twice, or a code not at the end.
+    """The values of `key=value` tokens, each read by the reader of its key; ValueError for a repeated key or a code that is not last.
 
     Keys without a reader are ignored.
     """
@@ -115,7 +115,7 @@ def read_mac(text: str) -> str:
 
 def _text(beacon: Beacon) -> str:
     """All but the code."""
-    said = (
+    fields = (
         ("dbp", beacon.dbp),
         ("id", beacon.id),
         ("hb", beacon.hb),
@@ -123,7 +123,7 @@ def _text(beacon: Beacon) -> str:
         ("caps", ",".join(beacon.caps)),
         ("net", beacon.net),
     )
-    return " ".join(["SHALOM", str(beacon.port), *(f"{key}={value}" for key, value in said if value)])
+    return " ".join(["SHALOM", str(beacon.port), *(f"{key}={value}" for key, value in fields if value)])
 
 
 def _port(text: str) -> int:

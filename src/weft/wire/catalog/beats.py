@@ -6,8 +6,7 @@
     time     = 1*12 digits ["." 1*9 digits]                     ; shown, never judged by
     token    = "id=" instance / "seq=" number / "mac=" code     ; the code last, over all before its tab
 
-Tokens that nobody knows are ignored. A line that is not like this is malformed, and the others still count; of a datagram
-beyond its bounds none does.
+Unknown tokens are ignored. A malformed line is counted and skipped; of a datagram beyond these bounds no line is read.
 """
 
 import hmac
@@ -32,7 +31,7 @@ _MALFORMED: Final = Beats((), 1)
 
 
 def decode(frames: Sequence[bytes]) -> Beats:
-    """What any datagram says; refuses nothing, but counts what is no line.
+    """The beats of a datagram, and how many of its lines are malformed; it never raises.
 
     >>> decode([b"Rohan <3"]).lines[0].name
     'Rohan'
@@ -72,13 +71,13 @@ def join(beats: Sequence[Beat]) -> list[bytes]:
 
 
 def sign(beat: Beat, key: bytes) -> Beat:
-    """The same with its code (BEA-007, BEA-011)."""
+    """The beat with its code (BEA-007, BEA-011)."""
     signed = _text(beat).encode()
     return msgspec.structs.replace(beat, mac=mac_of(signed, key), signed=signed)
 
 
 def is_signed(beat: Beat, key: bytes) -> bool:
-    """Whether one that was read has the code of this key."""
+    """Whether a received beat has the code of this key."""
     return hmac.compare_digest(mac_of(beat.signed, key), beat.mac)
 
 

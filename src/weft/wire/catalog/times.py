@@ -4,8 +4,9 @@
     8 bytes    float64, little endian before big endian: seconds; then signed as s, ms, us, ns, each in both orders
     9-20 bytes decimal digits: seconds, perhaps with a fraction
 
-Of the readings within ten years of our wall clock the nearest is meant; of equally near ones, the first above. What has
-none is unknown, and no error. No time frame decides anything (CAT-012): a float32 of today goes in steps of 128 s.
+Of the readings within ten years of our wall clock the nearest is meant; of equally near ones, the first above. A frame
+without any is of unknown time, which is no error. No decision depends on a time frame (CAT-012): a float32 of today has
+steps of 128 s.
 """
 
 import math

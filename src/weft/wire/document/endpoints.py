@@ -1,6 +1,6 @@
 """Where a node of a session listens: `a.b.c.d:port` or `[ipv6]:port`, numeric only (PEE-004, PEE-005).
 
-An endpoint is a text of one form per address, so that two of them are the same place if they are equal.
+Each address has one spelling, so two endpoints are the same place exactly if their texts are equal.
 """
 
 import re
@@ -17,9 +17,9 @@ _WRITTEN: Final = re.compile(
 
 
 def parse(text: str) -> str:
-    """The one way to write this endpoint; PeerError `bad-endpoint` for a name, no port, or a port that is none.
+    """The one way to write this endpoint; PeerError `bad-endpoint` for a host name, or a missing or invalid port.
 
-    `tcp://` in front and a blank for the last colon are accepted; an IPv4 address inside IPv6 is told as itself.
+    `tcp://` in front and a blank for the last colon are accepted; an IPv4 address inside IPv6 becomes plain IPv4.
 
     >>> parse("tcp://192.168.1.20 50001")
     '192.168.1.20:50001'

@@ -6,8 +6,8 @@
     body      = endpoint / session / text / beat / seconds / *(uuid SP number LF) / XML / pack
     pack      = zlib of 1*500(length XML)                  ; length: 4OCTET, big-endian; at most 1 MiB inflated
 
-Only the strict forms are said; what is heard may be written otherwise, as PEE-005 lists. Whether an operation has a
-header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted. A sum is said to peers that have `c1`
+Only the strict forms are sent; other forms are read, too, as PEE-005 lists. Whether an operation has a
+header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted. A sum is sent to peers that have `c1`
 among the capabilities of their BEAT; what was altered on the way is refused as `bad_sum` (FLD-030).
 """
 
@@ -49,7 +49,7 @@ SUM_BYTES: Final = 4
 SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
 SECONDS_MAX: Final = 253_402_300_799.0  # the year 9999: later times are no operation's either (DOC-011)
 CHAT_BYTES_MAX: Final = 65_536  # as much as an operation of ours (GSP-013); people write less
-GBYE_CHARACTERS_MAX: Final = 256  # of a text that nobody has to read
+GBYE_CHARACTERS_MAX: Final = 256  # of a text that only people read
 SOURCES_MAX: Final = 4_096  # lines of one GSIP: so many sources has a session (GSP-014)
 GSIP_BYTES_MAX: Final = 128 * SOURCES_MAX  # twice what such lines have
 CAPS_MAX: Final = 16
@@ -125,12 +125,12 @@ def _without_envelope(sender: bytes, frames: Sequence[bytes]) -> Sequence[bytes]
     for skipped in (b"", sender):
         if begin < len(frames) and frames[begin] == skipped:
             begin += 1
-    said = frames[begin:]
+    rest = frames[begin:]
     if not FRAMES_MIN <= len(frames) <= FRAMES_MAX or not (
-        1 <= len(said) <= 2 or (len(said) == 3 and len(said[2]) == SUM_BYTES)
+        1 <= len(rest) <= 2 or (len(rest) == 3 and len(rest[2]) == SUM_BYTES)
     ):
         raise PeerError("bad_frames", f"{len(frames)} frames", sender)
-    return said
+    return rest
 
 
 # Reading
@@ -247,7 +247,7 @@ _READ: Final[dict[bytes, Callable[[bytes], Message]]] = {
 # Writing
 
 
-def _said_beat(beat: Beat) -> bytes:
+def _beat_body(beat: Beat) -> bytes:
     words = [] if beat.sequence is None else [str(beat.sequence)]
     if words and beat.view is not None and beat.check is not None:
         words += [f"{beat.view:08x}", f"{beat.check:08x}"]
@@ -255,23 +255,23 @@ def _said_beat(beat: Beat) -> bytes:
     return " ".join(words).encode()
 
 
-def _said_gsip(gsip: Gsip) -> bytes:
+def _gsip_body(gsip: Gsip) -> bytes:
     return "\n".join([f"{uuid_text(source)} {upto}" for source, upto in gsip.entries]).encode()
 
 
-def _said_pack(pack: Xpak) -> bytes:
+def _pack_body(pack: Xpak) -> bytes:
     return zlib.compress(b"".join([len(body).to_bytes(PACK_LENGTH_BYTES) + body for body in pack.bodies]), 6)
 
 
 _WRITE: Final[dict[type, tuple[bytes, Callable[[Any], bytes]]]] = {
-    Helo: (b"HELO", lambda said: said.endpoint.encode()),
-    PeerAt: (b"PEER", lambda said: said.endpoint.encode()),
-    Bout: (b"BOUT", lambda said: said.session.encode()),
-    Gbye: (b"GBYE", lambda said: said.text.encode()),
-    Chat: (b"CHAT", lambda said: said.text.encode()),
-    Beat: (b"BEAT", _said_beat),
-    Time: (b"TIME", lambda said: b"" if said.seconds is None else repr(said.seconds).encode()),
-    Gsip: (b"GSIP", _said_gsip),
-    Xmsg: (b"XMSG", lambda said: said.body),
-    Xpak: (b"XPAK", _said_pack),
+    Helo: (b"HELO", lambda message: message.endpoint.encode()),
+    PeerAt: (b"PEER", lambda message: message.endpoint.encode()),
+    Bout: (b"BOUT", lambda message: message.session.encode()),
+    Gbye: (b"GBYE", lambda message: message.text.encode()),
+    Chat: (b"CHAT", lambda message: message.text.encode()),
+    Beat: (b"BEAT", _beat_body),
+    Time: (b"TIME", lambda message: b"" if message.seconds is None else repr(message.seconds).encode()),
+    Gsip: (b"GSIP", _gsip_body),
+    Xmsg: (b"XMSG", lambda message: message.body),
+    Xpak: (b"XPAK", _pack_body),
 }

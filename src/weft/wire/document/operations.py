@@ -37,7 +37,7 @@ from weft.wire.document.xml import fragment_of as fragment_of  # noqa: PLC0414  
 
 SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
 SEQUENCE_DIGITS: Final = 16
-UUID_CHARACTERS_MAX: Final = 38  # with hyphens and braces; what is longer is none, and is not remembered as such
+UUID_CHARACTERS_MAX: Final = 38  # with hyphens and braces; longer text is no UUID, and takes no place in the cache
 TIMESTAMP_MAX: Final = 253_402_300_799.0  # tidy: the wire has seconds as doubles; the year 9999 (DOC-011)
 PATH_PARTS_MAX: Final = 8  # DOC-020
 ADD, SET, REMOVE, ACTION = "add", "set", "remove", "action"
@@ -324,7 +324,7 @@ def _step_of(index: int, node: Node, pair: tuple[bytes, int], place: str) -> Ste
 
 def _name_all(payload: list[Node], pair: tuple[bytes, int], place: str) -> None:
     """Give each element of a payload its eid: its own in the standard spelling, or the derived one."""
-    said = ""
+    prefix = ""
     for i, top in enumerate(payload):
         k = 0
         todo = [top]
@@ -333,8 +333,8 @@ def _name_all(payload: list[Node], pair: tuple[bytes, int], place: str) -> None:
             given = node.attributes.get(EID)
             eid = eid_of(given) if given else ""
             if not eid:
-                said = said or f"{uuid_text(pair[0])}/{pair[1]}/"
-                eid = _derived(said, f"{place}{i}/{k}")
+                prefix = prefix or f"{uuid_text(pair[0])}/{pair[1]}/"
+                eid = _derived(prefix, f"{place}{i}/{k}")
             node.attributes[EID] = eid
             k += 1
             if node.children:
@@ -403,18 +403,20 @@ def step_of(verb: str, reference: dict[str, str], payload: Payload) -> Node:
 
 
 def adopted(body: bytes, source: bytes, sequence: int) -> bytes:
-    """The operation of another source as one of this one (GSP-040): the same root, reference, payload and timestamp.
+    """Another source's operation, written as one of this source (GSP-040): the same root, reference, payload and timestamp.
 
     It names the original; a copy of a copy names the first. PeerError `no-header` for what is no operation.
     """
     operation = parse(body)
     origin = operation.origin or (operation.source, operation.sequence)
-    said = {name: value for name, value in operation.attributes.items() if name not in _STAMPS}
-    said |= {"source": uuid_text(source), "timestamp": operation.raw_timestamp, "sequence": str(sequence)}
-    said |= {name: operation.attributes[name] for name in ("by", "resolves", "undoes") if name in operation.attributes}
-    said |= {"origsource": uuid_text(origin[0]), "origsequence": str(origin[1])}
+    attributes = {name: value for name, value in operation.attributes.items() if name not in _STAMPS}
+    attributes |= {"source": uuid_text(source), "timestamp": operation.raw_timestamp, "sequence": str(sequence)}
+    attributes |= {
+        name: operation.attributes[name] for name in ("by", "resolves", "undoes") if name in operation.attributes
+    }
+    attributes |= {"origsource": uuid_text(origin[0]), "origsequence": str(origin[1])}
     rest, is_ended = behind_first_tag(body)
-    words = "".join(f' {name}="{escaped_root_value(value)}"' for name, value in said.items())
+    words = "".join(f' {name}="{escaped_root_value(value)}"' for name, value in attributes.items())
     return f"<{operation.verb}{words}{'/' if is_ended else ''}>".encode() + rest
 
 
@@ -439,7 +441,7 @@ def _stamped(stamp: Stamp) -> list[tuple[str, str]]:
 def _inner(verb: str, stamp: Stamp, payload: Payload) -> str:
     """What stands between the root's tags."""
     if verb == ACTION:
-        return written(payload.nodes)  # steps, whose attributes are references
+        return written(payload.nodes)  # steps of an `action`: their attributes are references, so no eids are derived
     if verb != SET:
         return escaped_text(payload.text) + written(_with_eids(payload.nodes, stamp))
     if not payload.attributes:

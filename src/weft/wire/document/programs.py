@@ -43,9 +43,9 @@ _reply: Final = msgspec.msgpack.Decoder(_Reply)
 _UNREADABLE: Final = (*UNREADABLE, TypeError, ValueError)
 
 
-def encode_request(asked: Asked) -> list[bytes]:
+def encode_request(request: Asked) -> list[bytes]:
     """The frames of a request."""
-    return [asked.id, _encoder.encode(_Request(asked.verb, asked.session, asked.args))]
+    return [request.id, _encoder.encode(_Request(request.verb, request.session, request.args))]
 
 
 def decode(frames: Sequence[bytes]) -> Asked:

@@ -3,7 +3,7 @@
     <set eid="…" source="a0…01" timestamp="1763800000.25" sequence="7" crc32="0a1b2c3d">…</set>
 
 It is the last attribute of the first tag: CRC-32 of all the other bytes, in eight hex digits. A reference leaves it out, so
-peers that do not know it fold the same document; what they hand on as it came is proved where it arrives.
+peers that do not know it fold the same document; and an operation that they pass on unchanged can be checked by its receiver.
 """
 
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ def is_altered(body: bytes, attributes: Mapping[str, str]) -> bool:
 
     Bytes without a checksum, of an author of another make or of an earlier version, may be altered or not.
     """
-    said = attributes.get(SUM)
-    if said is None:
+    digits = attributes.get(SUM)
+    if digits is None:
         return False
-    before, piece, behind = body.partition(_piece(said))
-    return not piece or f"{crc32(before + behind):0{_DIGITS}x}" != said
+    before, piece, behind = body.partition(_piece(digits))
+    return not piece or f"{crc32(before + behind):0{_DIGITS}x}" != digits
 
 
 def is_proved(body: bytes) -> bool:

@@ -78,11 +78,13 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def encode(message: Message) -> bytes:
     """The bytes of a message."""
     if isinstance(message, Vers):
-        return _encode({key: said for key, said in msgspec.to_builtins(message).items() if (key, said) != ("weft", "")})
+        return _encode(
+            {key: value for key, value in msgspec.to_builtins(message).items() if (key, value) != ("weft", "")}
+        )
     return _encode(message)
 
 
-class _Said(msgspec.Struct):
+class _AnyKind(msgspec.Struct):
     """Any of the four, before its kind is known."""
 
     t: Annotated[str, msgspec.Meta(max_length=16)] | UnsetType = UNSET
@@ -109,7 +111,7 @@ _KEYS: Final[dict[str, tuple[Callable[..., Message], tuple[str, ...]]]] = {
 DEFAULTS: Final[dict[str, dict[str, Any]]] = {"ping": {}, "del": {"version": 1, "cycle": 100.0, "gap": 10.0}}
 """By topic, the values that a `vers` without them means, where they differ from `Vers`."""
 _SETTINGS: Final = ("version", "cycle", "gap", "nodes", "splits", "n_hosts", "force_in", "weft")
-_decode: Final = msgspec.msgpack.Decoder(_Said).decode
+_decode: Final = msgspec.msgpack.Decoder(_AnyKind).decode
 
 
 def decode(payload: bytes, topic: str = "ping") -> Message:
@@ -118,20 +120,20 @@ def decode(payload: bytes, topic: str = "ping") -> Message:
         raise PeerError("too-large", f"{len(payload)} bytes", payload)
     pack.check_sound(payload)
     try:
-        said = _decode(payload)
+        raw = _decode(payload)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise PeerError("bad-field" if bus.is_map(payload) else "bad-type", str(error), payload) from None
-    if said.t is UNSET:
+    if raw.t is UNSET:
         raise PeerError("wrong-dialect", "a message without a kind", payload)
-    if said.t not in _KEYS:
+    if raw.t not in _KEYS:
         raise PeerError("bad-field", "no kind of message", payload)
-    kind, needed = _KEYS[said.t]
-    fields = {key: getattr(said, key) for key in needed}
+    kind, needed = _KEYS[raw.t]
+    fields = {key: getattr(raw, key) for key in needed}
     for key, value in fields.items():
         if value is UNSET:
             raise PeerError("missing-field", key, payload)
     if kind is Vers:
-        fields |= DEFAULTS.get(topic, {}) | {key: v for key in _SETTINGS if (v := getattr(said, key)) is not UNSET}
+        fields |= DEFAULTS.get(topic, {}) | {key: v for key in _SETTINGS if (v := getattr(raw, key)) is not UNSET}
         fields["force_in"] = bool(fields.get("force_in", False))
     return _judged(kind(**fields))
 

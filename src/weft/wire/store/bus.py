@@ -25,7 +25,7 @@ NAME_BYTES_MAX: Final = 64  # STO-001
 LINKS_MAX: Final = 64  # of a chain (STO-006)
 NODES_MAX: Final = 4_096  # in one message: as many as a fabric ever has
 VALUE_BYTES_MAX: Final = 1 << 20  # of a member; beyond, it is left out (STO-005)
-UPDATE_BYTES_MAX: Final = 16 << 20  # head and chain are read whatever the value weighs
+UPDATE_BYTES_MAX: Final = 16 << 20  # more than a value: head and chain are read even if the value is too large
 INFO_BYTES_MAX: Final = 4 << 20
 PING_BYTES_MAX: Final = 64 << 10
 BATCH_MESSAGES_MAX: Final = 1_000  # LNK-003
@@ -108,7 +108,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message, keys in our order (COD-003). A value that was left out cannot be said again: OurFault."""
+    """The bytes of a message, keys in our order (COD-003). OurFault for a value that was left out: it cannot be sent again."""
     return _ENCODERS[type(message)](message)
 
 
@@ -126,11 +126,11 @@ def _encode_update(update: Update) -> bytes:
     if sender is not None:
         return _encode(_Resent(value, head, event.tock, path, sender[0], sender[1], at, by, until))
     ack = True if update.wants_ack else UNSET
-    return _encode(_Said(head.node, head.tick, head.prev, path, value, event.tock, at, by, until, ack))
+    return _encode(_Original(head.node, head.tick, head.prev, path, value, event.tock, at, by, until, ack))
 
 
-class _Said(msgspec.Struct):
-    """An update of its author."""
+class _Original(msgspec.Struct):
+    """An update as its author sends it."""
 
     node: str
     tick: int | UnsetType
@@ -153,18 +153,18 @@ def _nested(chain: Chain) -> _Link:
 
 
 def _encode_info(info: Info) -> bytes:
-    said: dict[str, Any] = {"node": info.node, "tick": info.tick, "tock": info.tock}
+    fields: dict[str, Any] = {"node": info.node, "tick": info.tick, "tock": info.tock}
     if info.ticks is not None:
-        said["ticks"] = info.ticks
+        fields["ticks"] = info.ticks
     for key in ("missing", "known", "deleted", "have"):
         if (ticks := getattr(info, key)) is not None:
-            said[key] = ticks_to_wire(ticks)
+            fields[key] = ticks_to_wire(ticks)
     if info.node_drop is not None:
-        said["node_drop"] = info.node_drop
+        fields["node_drop"] = info.node_drop
     for key in ("reason", "prev"):
         if (chain := getattr(info, key)) is not None:
-            said[key] = _nested(chain)
-    return _encode(said)
+            fields[key] = _nested(chain)
+    return _encode(fields)
 
 
 def _encode_ping(ping: Ping) -> bytes:
@@ -206,11 +206,11 @@ def decode(topic: str, payload: bytes) -> list[Message]:
         raise PeerError("too-large", f"{len(payload)} bytes", payload)
     if len(payload) <= VALUE_BYTES_MAX:
         try:
-            said = kind.decode(payload)
+            raw = kind.decode(payload)
         except _FAULTS:
             pass  # key by key, below
         else:
-            return [_message(kind, said, payload)]
+            return [_message(kind, raw, payload)]
     parts = _parts(payload)
     if len(parts) == 1:
         return [_decode_by_keys(kind, payload)]
@@ -221,28 +221,28 @@ def decode(topic: str, payload: bytes) -> list[Message]:
 
 def _decode_one(kind: _Kind, part: bytes) -> Message:
     try:
-        said = kind.decode(part)
+        raw = kind.decode(part)
     except _FAULTS:
         return _decode_by_keys(kind, part)
-    return _message(kind, said, part)
+    return _message(kind, raw, part)
 
 
-def _message(kind: _Kind, said: Any, data: bytes) -> Message:
-    message = kind.build(said)
-    if not _is_plain(said, message, data):
+def _message(kind: _Kind, raw: Any, data: bytes) -> Message:
+    message = kind.build(raw)
+    if not _is_plain(raw, message, data):
         pack.check_sound(data)
     return message
 
 
-def _is_plain(said: Any, message: Message, payload: bytes) -> bool:
+def _is_plain(raw: Any, message: Message, payload: bytes) -> bool:
     """Whether no further check is needed: no key stands twice, and the value cannot be wrong.
 
     That is so if there are six keys and no chain behind them, or if the bytes are those that this node itself would
     send.
     """
-    if type(said) is not _Update or isinstance(said.value, UnsetType) or not _is_sure(message.event.value):  # type: ignore[union-attr]  # an update
+    if type(raw) is not _Update or isinstance(raw.value, UnsetType) or not _is_sure(message.event.value):  # type: ignore[union-attr]  # an update
         return False
-    return (payload[0] == 0x86 and said.prev is None) or _encode_update(message) == payload  # type: ignore[arg-type]  # same
+    return (payload[0] == 0x86 and raw.prev is None) or _encode_update(message) == payload  # type: ignore[arg-type]  # same
 
 
 def _is_sure(value: bytes | None) -> bool:
@@ -287,10 +287,10 @@ def _decode_by_keys(kind: _Kind, data: bytes) -> Message:
     pairs = _pairs(data)
     known = {key: raw for key, raw in pairs.items() if key in kind.keys}
     try:
-        said = kind.decode(_joined(known))
+        fields = kind.decode(_joined(known))
     except _FAULTS:
         raise _fault(kind, known) from None
-    message = kind.build(said)
+    message = kind.build(fields)
     for raw in pairs.values():
         pack.check_sound(raw)
     return message
@@ -331,7 +331,7 @@ def _fault(kind: _Kind, fields: dict[str, bytes]) -> PeerError:
     return PeerError("malformed", "keys that do not go together")
 
 
-def _given(value: T | UnsetType, key: str) -> T:
+def _required(value: T | UnsetType, key: str) -> T:
     if isinstance(value, UnsetType):
         raise PeerError("missing-field", key)
     return value
@@ -344,33 +344,33 @@ def is_name(text: str) -> bool:
 
 
 def _name(value: str | UnsetType, key: str = "node") -> str:
-    name = _given(value, key)
+    name = _required(value, key)
     if not is_name(name):
         raise PeerError("bad-field", f"{name[:80]!r} is no name")
     return name
 
 
-def _build_update(said: _Update) -> Update:
-    path, tock = _given(said.path, "path"), _given(said.tock, "tock")
-    node, tick = _name(said.node), _given(said.tick, "tick")
+def _build_update(raw: _Update) -> Update:
+    path, tock = _required(raw.path, "path"), _required(raw.tock, "tock")
+    node, tick = _name(raw.node), _required(raw.tick, "tick")
     sender: Link | None = None
-    if isinstance(said.chain, _Link):
+    if isinstance(raw.chain, _Link):
         sender = (node, tick)
-        chain = _chain(said.chain)
+        chain = _chain(raw.chain)
     elif tick == 0:
         raise PeerError("bad-field", "the tick of a change is 1 or more")
-    elif said.prev is None:
+    elif raw.prev is None:
         chain = Chain(((node, tick),))
     else:
-        chain = _chain(_Link(node, tick, said.prev))
-    at = None if isinstance(said.at, UnsetType) else said.at
-    until = None if isinstance(said.until, UnsetType) else said.until
+        chain = _chain(_Link(node, tick, raw.prev))
+    at = None if isinstance(raw.at, UnsetType) else raw.at
+    until = None if isinstance(raw.until, UnsetType) else raw.until
     if (at is not None and not math.isfinite(at)) or (until is not None and not math.isfinite(until)):
         raise PeerError("bad-field", "an instant that is no number")
-    value = None if isinstance(said.value, UnsetType) else bytes(said.value)
-    by = "" if isinstance(said.by, UnsetType) else said.by
+    value = None if isinstance(raw.value, UnsetType) else bytes(raw.value)
+    by = "" if isinstance(raw.by, UnsetType) else raw.by
     event = Event(chain, tock, _path(bytes(path)), pack.LEFT_OUT if value == _TOO_LARGE else value, at, by, until)
-    return Update(event, sender, said.ack is True)
+    return Update(event, sender, raw.ack is True)
 
 
 def _chain(head: _Link) -> Chain:
@@ -419,25 +419,25 @@ def _path(raw: bytes) -> Path:
     return path
 
 
-def _build_info(said: _Info) -> Info:
-    node, tick = _given(said.node, "node"), 0 if said.tick is None else _given(said.tick, "tick")
-    is_void = node == "" and tick == 0 and said.deleted is not UNSET
+def _build_info(raw: _Info) -> Info:
+    node, tick = _required(raw.node, "node"), 0 if raw.tick is None else _required(raw.tick, "tick")
+    is_void = node == "" and tick == 0 and raw.deleted is not UNSET
     if not is_void:
         _name(node)
-    known, superseded = _ticks(said.known), _ticks(said.superseded)
-    drop = None if isinstance(said.node_drop, UnsetType) else tuple(_name(name, "node_drop") for name in said.node_drop)
+    known, superseded = _ticks(raw.known), _ticks(raw.superseded)
+    drop = None if isinstance(raw.node_drop, UnsetType) else tuple(_name(name, "node_drop") for name in raw.node_drop)
     return Info(
         node=node,
         tick=tick,
-        tock=_given(said.tock, "tock"),
-        ticks=None if isinstance(said.ticks, UnsetType) else _tops(said.ticks),
-        missing=_ticks(said.missing),
+        tock=_required(raw.tock, "tock"),
+        ticks=None if isinstance(raw.ticks, UnsetType) else _tops(raw.ticks),
+        missing=_ticks(raw.missing),
         known=_both(known, superseded),
-        deleted=_ticks(said.deleted),
-        have=_ticks(said.have),
+        deleted=_ticks(raw.deleted),
+        have=_ticks(raw.have),
         node_drop=drop,
-        reason=_ping_chain(said.reason),
-        prev=_ping_chain(said.prev),
+        reason=_ping_chain(raw.reason),
+        prev=_ping_chain(raw.prev),
     )
 
 
@@ -457,11 +457,11 @@ def _both(known: Ticks | None, superseded: Ticks | None) -> Ticks | None:
     return {name: known.get(name, RangeSet()) | superseded.get(name, RangeSet()) for name in {**known, **superseded}}
 
 
-def _build_ping(said: _Ping) -> Ping:
-    if said.t is not UNSET:
+def _build_ping(raw: _Ping) -> Ping:
+    if raw.t is not UNSET:
         raise PeerError("wrong-dialect", "an actor's message")
-    tock, node = _given(said.tock, "tock"), _name(said.node)
-    chain = _ping_chain(_Link(node, said.tick, said.prev))
+    tock, node = _required(raw.tock, "tock"), _name(raw.node)
+    chain = _ping_chain(_Link(node, raw.tick, raw.prev))
     assert chain is not None
     return Ping(chain, tock)
 

@@ -256,32 +256,32 @@ def links_of(chain: Chain, count: int = -1) -> Links:
     """The newest `count` links of a chain for a client; -1: all."""
     links = chain.links if count < 0 else chain.links[:count]
     is_cut = chain.is_cut or len(links) < len(chain.links)
-    told: Links | UnsetType | None = UNSET if is_cut else None
+    head: Links | UnsetType | None = UNSET if is_cut else None
     for node, tick in reversed(links):
-        told = Links(node, tick, told)
-    assert isinstance(told, Links), "a chain has at least one link"
-    return told
+        head = Links(node, tick, head)
+    assert isinstance(head, Links), "a chain has at least one link"
+    return head
 
 
 def chain_of(links: Links) -> Chain:
     """The chain that a server sent; PeerError `bad-chain`."""
-    told: list[tuple[str, int]] = []
+    pairs: list[tuple[str, int]] = []
     here: Links | UnsetType | None = links
     while isinstance(here, Links):
-        told.append((here.node, here.tick))
+        pairs.append((here.node, here.tick))
         here = here.prev
-    if len(told) > LINKS_MAX or not all(is_name(node) for node, _ in told):
-        raise PeerError("bad-chain", f"{len(told)} links, or a name that is none")
-    return Chain(tuple(told), is_cut=here is UNSET)
+    if len(pairs) > LINKS_MAX or not all(is_name(node) for node, _ in pairs):
+        raise PeerError("bad-chain", f"{len(pairs)} links, or a name that is none")
+    return Chain(tuple(pairs), is_cut=here is UNSET)
 
 
-def until_of(said: Answer) -> float | None:
+def until_of(answer: Answer) -> float | None:
     """When an entry ends by itself, as a server sent it; PeerError for what is no instant."""
-    if said.until is UNSET:
+    if answer.until is UNSET:
         return None
-    if not math.isfinite(said.until):
+    if not math.isfinite(answer.until):
         raise PeerError("bad-field", "an instant that is no number")
-    return said.until
+    return answer.until
 
 
 class PathShortener:
@@ -320,15 +320,15 @@ class PathExpander:
 
 
 def _with_path(read: T) -> T:
-    told = read.path
-    if told is UNSET or isinstance(told, str):
+    raw = read.path
+    if raw is UNSET or isinstance(raw, str):
         return read
-    if isinstance(told, _Body) and told.code == PATH_CODE:
-        path = unpack_path(told.body)
-    elif isinstance(told, list):
-        if not all(isinstance(part, str | bytes | int | float | None) for part in told):
+    if isinstance(raw, _Body) and raw.code == PATH_CODE:
+        path = unpack_path(raw.body)
+    elif isinstance(raw, list):
+        if not all(isinstance(part, str | bytes | int | float | None) for part in raw):
             raise PeerError("bad-path", "an element is no plain value")
-        path = tuple(told)
+        path = tuple(raw)
     else:
         raise PeerError("bad-path", "neither a path nor an array")
     msgspec.structs.force_setattr(read, "path", path)

@@ -85,23 +85,23 @@ class Reader:
         self._expander = PathExpander()
 
     def read(self, raw: bytes) -> Event | State:
-        """What a record says; PeerError for what is none, and then the rest of the file cannot be trusted either."""
-        said = decode_answer(_unwrapped(raw))
-        if not isinstance(said, Answer):
+        """The contents of a record; PeerError if it cannot be read, and then the rest of the file cannot be trusted either."""
+        answer = decode_answer(_unwrapped(raw))
+        if not isinstance(answer, Answer):
             raise PeerError("malformed", "neither a state nor an entry")
-        return self._entry(said) if said.path is not UNSET else _state(said)
+        return self._entry(answer) if answer.path is not UNSET else _state(answer)
 
-    def _entry(self, said: Answer) -> Event:
-        if not isinstance(said.path, tuple):
+    def _entry(self, answer: Answer) -> Event:
+        if not isinstance(answer.path, tuple):
             raise PeerError("bad-path", "text is no path")
-        path = self._expander.full(0 if said.depth is UNSET else said.depth, said.path)
-        chain = said.chain if isinstance(said.chain, Links) else _chain_of_log(said)
-        if not 0 <= said.tock <= TICK_MAX:
-            raise PeerError("bad-field", f"tock {said.tock}")
-        value = None if said.value is NO_VALUE else bytes(said.value)
+        path = self._expander.full(0 if answer.depth is UNSET else answer.depth, answer.path)
+        chain = answer.chain if isinstance(answer.chain, Links) else _chain_of_log(answer)
+        if not 0 <= answer.tock <= TICK_MAX:
+            raise PeerError("bad-field", f"tock {answer.tock}")
+        value = None if answer.value is NO_VALUE else bytes(answer.value)
         if value is not None:
             check_sound(value)
-        return Event(chain_of(chain), said.tock, path, value, until=until_of(said))
+        return Event(chain_of(chain), answer.tock, path, value, until=until_of(answer))
 
 
 def _unwrapped(raw: bytes) -> bytes:
@@ -114,25 +114,25 @@ def _unwrapped(raw: bytes) -> bytes:
     return raw if inner is UNSET else bytes(inner)
 
 
-def _chain_of_log(said: Answer) -> Links:
-    if said.node is UNSET or said.tick is UNSET:
+def _chain_of_log(answer: Answer) -> Links:
+    if answer.node is UNSET or answer.tick is UNSET:
         raise PeerError("missing-field", "an entry without chain")
-    if said.prev is NO_VALUE:
-        return Links(said.node, said.tick)
+    if answer.prev is NO_VALUE:
+        return Links(answer.node, answer.tick)
     try:
-        return Links(said.node, said.tick, _prev.decode(bytes(said.prev)))
+        return Links(answer.node, answer.tick, _prev.decode(bytes(answer.prev)))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise PeerError("bad-chain", str(error)) from None
 
 
-def _state(said: Answer) -> State:
-    if said.nodes is UNSET and said.known is UNSET and said.deleted is UNSET and said.tock < 0:
+def _state(answer: Answer) -> State:
+    if answer.nodes is UNSET and answer.known is UNSET and answer.deleted is UNSET and answer.tock < 0:
         raise PeerError("missing-field", "neither a state nor an entry")
-    nodes = {} if said.nodes is UNSET else {node: tick or 0 for node, tick in said.nodes.items()}
+    nodes = {} if answer.nodes is UNSET else {node: tick or 0 for node, tick in answer.nodes.items()}
     if not all(is_name(node) and 0 <= tick <= TICK_MAX for node, tick in nodes.items()):
         raise PeerError("bad-field", "a node or tick that is none")
-    known = _ticks(said.known) if said.known is not UNSET else _ticks(said.superseded)
-    return State(nodes, known, _ticks(said.deleted), "" if said.node is UNSET else said.node, max(said.tock, 0))
+    known = _ticks(answer.known) if answer.known is not UNSET else _ticks(answer.superseded)
+    return State(nodes, known, _ticks(answer.deleted), "" if answer.node is UNSET else answer.node, max(answer.tock, 0))
 
 
 def _ticks(ranges: object) -> Ticks:

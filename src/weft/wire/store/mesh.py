@@ -1,12 +1,12 @@
 """The mesh between store nodes: what goes over a link, in frames, kind and payload (LNK-020).
 
-hello   who I am: a map; answered by a hello, or by a bye that says why not
-beat    nothing; answered by a beat
-bye     why
+hello   a map: who the sender is; answered by a hello, or by a bye with the reason
+beat    empty; answered by a beat
+bye     the reason
 update info ping del wping   bytes for that topic, as `bus` has them
 
-Whoever says in its hello that it reads sums gets a third frame behind those of a topic: the CRC-32 of both, as four bytes. A
-hello has its own as its last key. What was altered is refused as `bad-sum`; the numbers of changes make good for it.
+A node that says in its hello that it reads sums gets a third frame behind those of a topic: the CRC-32 of both, as four bytes. A
+hello has its sum as its last key. An altered message is refused as `bad-sum`; the receiver notices the missing tick, and asks for it.
 """
 
 from typing import Annotated, Final
@@ -77,7 +77,7 @@ def encode(message: Message) -> list[bytes]:
 
 
 def decode(frames: list[bytes]) -> Message:
-    """The message of its frames; PeerError `malformed`, `too-large`, `bad-sum`. A topic's payload is not looked at."""
+    """The message of its frames; PeerError `malformed`, `too-large`, `bad-sum`. A topic's payload is not read."""
     if not 2 <= len(frames) <= 3:
         raise PeerError("malformed", f"{len(frames)} frames")
     kind, payload, *sums = frames
@@ -85,9 +85,9 @@ def decode(frames: list[bytes]) -> Message:
         raise PeerError("too-large", str(len(payload)))
     if sums and sum_of(kind, (payload,)).to_bytes(4) != sums[0]:
         raise PeerError(BAD_SUM, "altered on the way", kind)
-    said = _SAID.get(kind)
-    if said is not None:
-        return Said(said, payload, has_sum=bool(sums))
+    topic = _TOPICS.get(kind)
+    if topic is not None:
+        return Said(topic, payload, has_sum=bool(sums))
     if kind == b"beat":
         return Beat()
     if kind == b"bye":
@@ -97,7 +97,7 @@ def decode(frames: list[bytes]) -> Message:
     raise PeerError("malformed", "unknown kind", kind)
 
 
-_SAID: Final[dict[bytes, str]] = {topic.encode(): topic for topic in TOPICS}
+_TOPICS: Final[dict[bytes, str]] = {topic.encode(): topic for topic in TOPICS}
 
 
 def _hello(payload: bytes) -> Hello:
@@ -108,5 +108,5 @@ def _hello(payload: bytes) -> Hello:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("malformed", f"hello: {error}", payload) from None
     if not is_name(hello.node):
-        raise PeerError("bad-field", "a hello of what is no name", payload)
+        raise PeerError("bad-field", "a hello without a valid name", payload)
     return hello

@@ -87,7 +87,7 @@ def unpack(raw: bytes) -> Any:
 
 
 def check(raw: bytes, bytes_max: int, items_max: int = 0, depth_max: int = DEPTH_MAX) -> None:
-    """That it is one value as above; PeerError `malformed`, or `too-large` beyond a limit. Nothing is built of it.
+    """Check that it is one value as above; PeerError `malformed`, or `too-large` beyond a limit. Nothing is built of it.
 
     Each value, each key and each array or map is an item; `items_max` 0: any number.
     """
@@ -147,7 +147,7 @@ def _count(raw: bytes, items_max: int, depth_max: int) -> None:
 
     def close(inside: list[Any]) -> _Closed:
         if not inside and depth_max:
-            return closed[1]  # whoever wants to cost much sends these
+            return closed[1]  # a hostile value may have very many empty arrays: each costs no more than this
         nonlocal items
         items += len(inside)
         depth = 0
@@ -176,12 +176,12 @@ def canonical(raw: bytes) -> bytes:
 def same_value(a: bytes | None, b: bytes | None) -> bool:
     """Whether two readings of one event agree: equal, or one is the other with its floats cut to four bytes (COD-001).
 
-    What cannot be read whole is the same as itself alone; nothing is ever raised.
+    A value that cannot be read whole equals only itself; nothing is ever raised.
     """
     if a is None or b is None or a == b:
         return a == b
     if not a or not b:
-        return False  # one was left out
+        return False  # the value of one was left out
     try:
         plain, other = canonical(a), canonical(b)
         return plain == other or plain == _cut(b) or _cut(a) == other
@@ -223,11 +223,11 @@ def _sorted_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     return dict(sorted(dict_of(pairs).items(), key=lambda pair: pack(pair[0])))
 
 
-# What all of it stands on
+# Shared by the functions above
 
 
 def _walk(raw: bytes) -> None:
-    """That the heads fit the bytes, before anything is allocated for what they claim."""
+    """Check that the claimed lengths fit the bytes, before anything is allocated for them."""
     try:
         _raw(raw)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -238,14 +238,14 @@ _raw: Final = msgspec.msgpack.Decoder(Raw).decode
 
 
 def _unpack(raw: bytes, **hooks: Any) -> Any:
-    """What hooks make of a value that `_walk` has seen."""
+    """The value, built with these hooks; `_walk` has checked it before."""
     if _INSTANT.search(raw):
         return _unpack_slowly(raw, **hooks)
     return _unpack_fast(raw, **hooks)
 
 
 def _survey(raw: bytes, **hooks: Any) -> None:
-    """As `_unpack`, where nobody looks at what comes of it."""
+    """As `_unpack`, for the sake of the hooks only: the result is not used."""
     try:
         _unpack_fast(raw, **hooks)
     except PeerError as error:

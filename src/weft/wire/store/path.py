@@ -26,7 +26,7 @@ from weft.base.errors import PeerError
 ELEMENTS_MAX: Final = 64  # STO-004
 BODY_BYTES_MAX: Final = 1_024  # STO-004
 TEXT_CHARACTERS_MAX: Final = 8_192  # a body of control characters, each written as `:u1f-`, and what stands around it
-HEAD_BYTES_MAX: Final = 3  # of a text that is so short
+HEAD_BYTES_MAX: Final = 3  # the longest head of a text within BODY_BYTES_MAX
 INTEGER_MIN: Final = -(1 << 63)
 DIGITS_MAX: Final = 2_500  # of an integer of BODY_BYTES_MAX bytes
 
@@ -41,7 +41,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def pack_path(path: Path) -> bytes:
-    """The body of extension 3. PeerError `bad-path` for an element of which nobody could make one.
+    """The body of extension 3. PeerError `bad-path` for an element that MessagePack cannot hold.
 
     >>> pack_path(("a", 1)).hex()
     'a16101'
@@ -261,9 +261,9 @@ def text_of(path: Path) -> str:
     if _is_text(path) and "" not in path and not _ESCAPED.search("".join(path)):
         return ".".join(path)
     first, *rest = path
-    said = (_string_text(e, ".") if type(e) is str and e else _typed_text(e) for e in rest)
+    elements = (_string_text(e, ".") if type(e) is str and e else _typed_text(e) for e in rest)
     head = _string_text(first, "") if type(first) is str and first else _typed_text(first)
-    return "".join(chain((head,), said))
+    return "".join(chain((head,), elements))
 
 
 def _is_text(path: Path) -> TypeGuard[tuple[str, ...]]:

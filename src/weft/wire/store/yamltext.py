@@ -34,11 +34,11 @@ def dump(value: Any) -> str:
         text: str = yaml.dump(_shallow(value), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1 << 20)
     except (yaml.YAMLError, RecursionError, PeerError, UnicodeError, ValueError) as error:
         raise PeerError("unencodable", str(error)[:200]) from None
-    return text[:-4] if text.endswith("\n...\n") else text  # the end of a document that is one plain word
+    return text[:-4] if text.endswith("\n...\n") else text  # PyYAML ends a document of one plain word so
 
 
 def _shallow(value: Any, depth: int = DEPTH_MAX) -> Any:
-    """The value, if it is no deeper than what is read back; the interpreter's own limit is whatever others made it."""
+    """The value; PeerError if it is deeper than `load` accepts. Python's recursion limit is no substitute: other code may change it."""
     if isinstance(value, dict | list) or type(value) is tuple:
         if not depth:
             raise PeerError("unencodable", f"deeper than {DEPTH_MAX}")
@@ -58,7 +58,9 @@ def _octets(dumper: _Dumper, octets: bytes) -> yaml.Node:
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = "'" if _NUMBER.fullmatch(text) else None  # younger readers take more for numbers than this library
+    style = (
+        "'" if _NUMBER.fullmatch(text) else None
+    )  # newer YAML readers take more texts for numbers than this library does
     return _quoted(dumper, "tag:yaml.org,2002:str", text, style)
 
 
@@ -66,7 +68,7 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.][0-9a-fA-FxobeE+_.:-]*")
 
 
 def _quoted(dumper: _Dumper, tag: str, text: str, style: str | None = None) -> yaml.Node:
-    """In double quotes if a character of it cannot be seen: in others its lines would be folded."""
+    """Text with invisible characters in double quotes, since other styles would fold its lines."""
     return dumper.represent_scalar(tag, text, style=style if text.isprintable() else '"')
 
 
@@ -103,7 +105,7 @@ def load(text: str) -> Any:
 
 
 def _judge(text: str) -> None:
-    """What can be said before anything is built: no aliases, and not too deep."""
+    """Refuse aliases and deep nesting before anything is built."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
@@ -128,26 +130,26 @@ def _map_of(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
 
 def _path_of(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> PathValue:
     try:
-        return PathValue(parse(_said(loader, node)))
+        return PathValue(parse(_scalar_text(loader, node)))
     except PeerError as error:
         raise PeerError("bad-yaml", error.why) from None
 
 
 def _octets_of(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bytes:
-    return _said(loader, node).encode("ascii")
+    return _scalar_text(loader, node).encode("ascii")
 
 
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2})*)?")
 
 
 def _hex_of(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bytes:
-    text = _said(loader, node)
+    text = _scalar_text(loader, node)
     if not _HEX.fullmatch(text):
         raise PeerError("bad-yaml", "no hexadecimal bytes")
     return bytes.fromhex(text.replace(":", ""))
 
 
-def _said(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+def _scalar_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     return str(loader.construct_scalar(node))
 
 
@@ -161,8 +163,8 @@ _Loader.yaml_constructors = {
         for tag in (f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq"))
     },
     "tag:yaml.org,2002:map": _map_of,
-    "tag:yaml.org,2002:timestamp": _said,  # a date is text here
-    "tag:yaml.org,2002:value": _said,
+    "tag:yaml.org,2002:timestamp": _scalar_text,  # a date is text here
+    "tag:yaml.org,2002:value": _scalar_text,
     "!P": _path_of,
     "!bin": _octets_of,
     "!hex": _hex_of,
