@@ -53,7 +53,7 @@ def one(data: bytes) -> None:
     code, message = attempt(taps.decode, frames)
     assert code in CODES, code
     if message is not None:
-        for read in (taps.read_order, taps.read_said, taps.read_beat):
+        for read in (taps.read_order, taps.read_from_service, taps.read_beat):
             code, header = attempt(read, message)
             assert code in CODES, code
             if header is not None:

@@ -9,10 +9,10 @@ def clean(text: Any, *, keeps: str = "") -> str:
     >>> clean("Hall 5"), clean("a\x1b[2J\n"), clean("a\x9b\u202eb\nc", keeps="\n")
     ('Hall 5', 'a\\x1b[2J\\n', 'a\\x9b\\u202eb\nc')
     """
-    told = str(text)
-    if told.isprintable():
-        return told
-    return "".join(one if one.isprintable() or one in keeps else _escape(one) for one in told)
+    cleaned = str(text)
+    if cleaned.isprintable():
+        return cleaned
+    return "".join(one if one.isprintable() or one in keeps else _escape(one) for one in cleaned)
 
 
 def _escape(one: str) -> str:

@@ -29,11 +29,11 @@ def alerts(*, port: AskedPort = PORT, all: Flag = False, forget: str = "", json:
     """
     if forget:
         return _forget(port, forget)
-    told = page_of(port, "alerts")
+    page = page_of(port, "alerts")
     if json:
-        print(json_module.dumps(told))
+        print(json_module.dumps(page))
     else:
-        show(told, is_all=all)
+        show(page, is_all=all)
     return 0
 
 
@@ -43,16 +43,16 @@ def _forget(port: int, ident: str) -> int:
     return complain(f"no firing alert has the id {ident}\n  try: weft alerts --json", NOT_SO)
 
 
-def show(told: dict[str, Any], *, is_all: bool) -> None:
+def show(page: dict[str, Any], *, is_all: bool) -> None:
     """Print the alerts, and the sinks that could not be notified, for people."""
     from rich.text import Text  # only people need it
 
     from weft.cli.kit.console import console, plain_table  # loads rich
 
     out = console()
-    firing = told["own"] if told["fleet"] is None else told["fleet"]
-    ended = (told["ended"] or []) if is_all else []
-    where = f"at {clean(told['name'])}" if told["fleet"] is None else "in the fleet"
+    firing = page["own"] if page["fleet"] is None else page["fleet"]
+    ended = (page["ended"] or []) if is_all else []
+    where = f"at {clean(page['name'])}" if page["fleet"] is None else "in the fleet"
     out.print(Text(f"{len(firing) or 'nothing'} fire{'s' if len(firing) < 2 else ''} {where}"))
     if firing or ended:
         table = plain_table(*COLUMNS)
@@ -61,7 +61,7 @@ def show(told: dict[str, Any], *, is_all: bool) -> None:
         for alert in ended:
             table.add_row(*map(Text, cells(alert)[:-1]), Text(f"ended {instant(alert['at'])}: {clean(alert['why'])}"))
         out.print(table)
-    for line in troubles(told["sinks"] or []):
+    for line in troubles(page["sinks"] or []):
         out.print(Text(line, style="yellow"))
 
 
@@ -69,8 +69,8 @@ def cells(alert: dict[str, Any]) -> tuple[str, ...]:
     """The cells of one alert, in the order of `COLUMNS`."""
     labels = ", ".join(f"{name}={value}" for name, value in sorted(alert["labels"].items()))
     value = f"{alert['value']:.6g} {alert['unit']}".rstrip()
-    said = (alert["severity"], alert["node"], alert["name"], value, alert["when"], labels or "-", alert["text"])
-    return (instant(alert["since"]), *map(clean, said))
+    texts = (alert["severity"], alert["node"], alert["name"], value, alert["when"], labels or "-", alert["text"])
+    return (instant(alert["since"]), *map(clean, texts))
 
 
 def instant(at_ms: int) -> str:

@@ -32,10 +32,10 @@ def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
 def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
     """A page of JSON of that node, by its name; UserError `unavailable` if none answers."""
     try:
-        told: dict[str, Any] = json.loads(text_of(port, name, host))
+        page: dict[str, Any] = json.loads(text_of(port, name, host))
     except ValueError:
         raise _nobody(port, host) from None
-    return told
+    return page
 
 
 def text_of(port: int, name: str, host: str = LOCAL) -> str:
@@ -101,25 +101,25 @@ def order(port: int, name: str, /, **fields: Any) -> dict[str, Any]:
     return post(port, "order", {"order": name, **fields}, name)
 
 
-def post(port: int, page: str, said: dict[str, Any], name: str = "") -> dict[str, Any]:
+def post(port: int, page: str, request: dict[str, Any], name: str = "") -> dict[str, Any]:
     """Post something to a page of that node; returns the answer.
 
     Errors as `order`; `name` names the request in messages.
     """
     try:
-        answer = _asked(LOCAL, port, f"POST /{page}", ANSWER_S, json.dumps(said).encode())
-        told: dict[str, Any] = json.loads(answer.body) if answer.status < REFUSING else {}
+        answer = _asked(LOCAL, port, f"POST /{page}", ANSWER_S, json.dumps(request).encode())
+        reply: dict[str, Any] = json.loads(answer.body) if answer.status < REFUSING else {}
     except (OSError, ValueError):
         raise _nobody(port, LOCAL) from None
     if answer.status >= REFUSING:
         raise _refusal(name or page, port, answer.status, answer.body)
-    return told
+    return reply
 
 
 def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
     try:
-        told = json.loads(body)
-        text, root = str(told["text"]), str(told.get("root", ""))
+        refusal = json.loads(body)
+        text, root = str(refusal["text"]), str(refusal.get("root", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
         text, root = body.decode("utf-8", "replace").strip() or f"status {status}", ""
     code = "unavailable" if status in (503, 504) else "refused"

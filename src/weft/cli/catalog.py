@@ -80,7 +80,7 @@ def get(*names: str, every: All = False, address: Flag = False, broker: Broker =
         json: the record; of several names, or with --all, an array of them.
     """
     if not names:
-        raise UserError("usage", "of which service?", "weft catalog get NAME; weft catalog ls: their names")
+        raise UserError("usage", "no service is named", "weft catalog get NAME; weft catalog ls lists the names")
 
     async def work(client: Client) -> int:
         found: list[Entry] = []
@@ -130,8 +130,8 @@ def query(  # tidy: each is a condition
         json: one array of records.
     """
     wanted = _conditions(conditions)
-    said = {"name": name, "state": state, "health": health, "net": net, "function": function}
-    wanted |= {key: value for key, value in said.items() if value is not None}
+    single = {"name": name, "state": state, "health": health, "net": net, "function": function}
+    wanted |= {key: value for key, value in single.items() if value is not None}
     several = {"tags": list(tag), "any_tags": list(any_tag), "metadata": pairs(meta, "--meta")}
     wanted |= {key: value for key, value in several.items() if value}
 
@@ -151,11 +151,11 @@ def status(*, broker: Broker = None, json: Flag = False) -> int:
     """
 
     async def work(client: Client) -> int:
-        told = await client.status()
+        facts = await client.status()
         if json:
-            print_json({"broker": client.broker, **told})
+            print_json({"broker": client.broker, **facts})
         else:
-            pairs_of({"broker": client.broker, **told})
+            pairs_of({"broker": client.broker, **facts})
         return DONE
 
     return at_catalog(broker, work)
@@ -171,14 +171,14 @@ def bridge(*, broker: Broker = None, json: Flag = False) -> int:
     """
 
     async def work(client: Client) -> int:
-        told = await client.bridges()
+        bridges = await client.bridges()
         if json:
-            print_json(told)
+            print_json(bridges)
         else:
             heads = ("net", "state", "dialled", "since_s", "imported", "exported", "late")
-            rows = [[_fact(row.get(head) or (0 if head in heads[3:] else None)) for head in heads] for row in told]
+            rows = [[_fact(row.get(head) or (0 if head in heads[3:] else None)) for head in heads] for row in bridges]
             show([head.replace("since_s", "since (s)") for head in heads], rows, "no bridge")
-        return DONE if told and all(row.get("state") == "up" for row in told) else NOT_SO
+        return DONE if bridges and all(row.get("state") == "up" for row in bridges) else NOT_SO
 
     return at_catalog(broker, work)
 
@@ -195,44 +195,46 @@ def liveness(pattern: str = "*", /, *, broker: Broker = None, json: Flag = False
     from fnmatch import fnmatchcase
 
     async def work(client: Client) -> int:
-        told = [row for row in await client.liveness() if fnmatchcase(str(row.get("name", "")), pattern)]
+        found = [row for row in await client.liveness() if fnmatchcase(str(row.get("name", "")), pattern)]
         if json:
-            print_json(told)
+            print_json(found)
         else:
             heads = (
                 "name",
                 "instance",
-                *dict.fromkeys(key for row in told for key in row if key not in ("name", "instance")),
+                *dict.fromkeys(key for row in found for key in row if key not in ("name", "instance")),
             )
-            show([head.replace("_", " ") for head in heads], [[_fact(row.get(head)) for head in heads] for row in told])
-        return DONE if told else NOT_SO
+            show(
+                [head.replace("_", " ") for head in heads], [[_fact(row.get(head)) for head in heads] for row in found]
+            )
+        return DONE if found else NOT_SO
 
     return at_catalog(broker, work)
 
 
-def _matching(told: dict[str, Entry], pattern: str, tags: tuple[str, ...]) -> list[Entry]:
+def _matching(entries: dict[str, Entry], pattern: str, tags: tuple[str, ...]) -> list[Entry]:
     from fnmatch import fnmatchcase
 
     return [
-        entry for name, entry in sorted(told.items()) if fnmatchcase(name, pattern) and set(tags) <= set(entry.tags)
+        entry for name, entry in sorted(entries.items()) if fnmatchcase(name, pattern) and set(tags) <= set(entry.tags)
     ]
 
 
-def _shown(told: list[Entry], *, json: bool) -> int:
+def _shown(entries: list[Entry], *, json: bool) -> int:
     """Print as a table, or as an array; status 1 if it is empty."""
-    told = sorted(told, key=lambda entry: (entry.name, entry.instance))
+    entries = sorted(entries, key=lambda entry: (entry.name, entry.instance))
     if json:
-        print_json([document(entry) for entry in told])
+        print_json([document(entry) for entry in entries])
     else:
-        show(HEADS, rows(told, time.time()), "no service")
-    return DONE if told else NOT_SO
+        show(HEADS, rows(entries, time.time()), "no service")
+    return DONE if entries else NOT_SO
 
 
 def _one_by_one(found: list[Entry], *, is_many: bool, address: bool, json: bool) -> None:
     if json:
-        told = [document(entry) for entry in found]
-        if told or is_many:
-            print_json(told if is_many else told[0])
+        documents = [document(entry) for entry in found]
+        if documents or is_many:
+            print_json(documents if is_many else documents[0])
     elif address:
         print("\n".join(clean(entry.address or "-") for entry in found))
     else:
@@ -258,14 +260,14 @@ def _conditions(text: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        told = to_json.loads(text)
+        conditions = to_json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        conditions = None
+    if not isinstance(conditions, dict):
         raise UserError(
             "usage", f"{text!r} is no JSON object", """weft catalog query '{"tags": ["lab"]}'; or --tag lab"""
         )
-    return told
+    return conditions
 
 
 def _fact(fact: Any) -> str:

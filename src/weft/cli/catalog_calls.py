@@ -74,10 +74,10 @@ def pairs(words: tuple[str, ...], what: str) -> dict[str, str]:
     >>> pairs(("room=k1", "a="), "--meta")
     {'room': 'k1', 'a': ''}
     """
-    told = {}
+    found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise UserError("usage", f"{what} {word!r} is no KEY=VALUE".lstrip(), f"{what} room=k1".lstrip())
-        told[key] = value
-    return told
+        found[key] = value
+    return found

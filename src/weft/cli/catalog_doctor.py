@@ -56,24 +56,24 @@ async def findings(broker: str | None, beacon_port: int) -> list[Finding]:
 
 async def _beacon(port: int) -> Finding:
     try:
-        heard = await find_broker((), wait_s=BEACON_S, beacon_port=port)
+        broker = await find_broker((), wait_s=BEACON_S, beacon_port=port)
     except Unreachable as error:
         mend = "--broker HOST:PORT, or seeds, where broadcast does not reach; else look at [catalog] beacons and the firewall"
         return Finding("beacon", WARNING, error.text, mend)
-    of = f" of network {heard.net}" if heard.net else ""
-    return Finding("beacon", FINE, f"a broker{of} is heard at {heard.host}:{heard.port}")
+    of = f" of network {broker.net}" if broker.net else ""
+    return Finding("beacon", FINE, f"a broker{of} is heard at {broker.host}:{broker.port}")
 
 
 async def _broker(client: Client) -> Finding:
     begun = time.perf_counter()
-    told = await client.list()
+    listed = await client.list()
     took = span(time.perf_counter() - begun)
     found = await client.found()
     if found.is_legacy:
-        text = f"{client.broker} answers within {took}, {len(told)} services; it is a broker of the original protocol, without queries"
+        text = f"{client.broker} answers within {took}, {len(listed)} services; it is a broker of the original protocol, without queries"
         return Finding("broker", WARNING, text, "weft catalog serve, for changes, last values and logs")
     status = await client.status()
-    text = f"{client.broker} answers within {took}; {len(told)} services"
+    text = f"{client.broker} answers within {took}; {len(listed)} services"
     if status.get("insecure"):
         return Finding("broker", WARNING, f"{text}; it is open to whoever reaches it", "a network that you trust")
     return Finding("broker", FINE, text)
@@ -90,11 +90,11 @@ async def _changes(client: Client, found: Found) -> Finding:
 
 async def _addresses(client: Client) -> Finding:
     entries = [entry for entry in await client.query() if entry.is_usable]
-    told = await pinged(client, entries[:PINGS_MAX], ANSWER_S)
-    silent = [f"{row['name']} {row['address'] or row['instance']}" for row in told if row["rtt_s"] is None]
+    pings = await pinged(client, entries[:PINGS_MAX], ANSWER_S)
+    silent = [f"{row['name']} {row['address'] or row['instance']}" for row in pings if row["rtt_s"] is None]
     if not silent:
-        return Finding("addresses", FINE, f"all {len(told)} instances answer where they say they are")
-    text = f"{len(silent)} of {len(told)} instances do not answer a ping: {', '.join(silent[:5])}{' …' * (len(silent) > 5)}"
+        return Finding("addresses", FINE, f"all {len(pings)} instances answer where they say they are")
+    text = f"{len(silent)} of {len(pings)} instances do not answer a ping: {', '.join(silent[:5])}{' …' * (len(silent) > 5)}"
     mend = "services of other kinds need not; else look at the address they registered: weft catalog get NAME"
     return Finding("addresses", WARNING, text, mend)
 

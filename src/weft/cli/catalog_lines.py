@@ -24,22 +24,22 @@ HEADS: Final = ("name", "instance", "address", "state", "health", "since", "tags
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-def print_json(told: Any) -> None:
+def print_json(value: Any) -> None:
     """One line."""
-    print(to_json.dumps(told, separators=(",", ":")), flush=True)
+    print(to_json.dumps(value, separators=(",", ":")), flush=True)
 
 
 def document(entry: Entry) -> dict[str, Any]:
     """An instance as JSON: the broker's record, and the address to call."""
     place = entry.address
-    told = {"name": entry.name, "instance": entry.instance, "address": str(place) if place else None}
-    return {**told, "record": {**entry.record, "_dbp": entry.facts} if entry.facts else entry.record}
+    facts = {"name": entry.name, "instance": entry.instance, "address": str(place) if place else None}
+    return {**facts, "record": {**entry.record, "_dbp": entry.facts} if entry.facts else entry.record}
 
 
 def values_json(value: Value) -> dict[str, Any]:
     """A published value as JSON."""
-    told = {name: fact for name, fact in value._asdict().items() if name not in ("frames", "is_stale")}
-    return {**told, "stale": value.is_stale, "frames": [payload_json(frame) for frame in value.frames]}
+    facts = {name: fact for name, fact in value._asdict().items() if name not in ("frames", "is_stale")}
+    return {**facts, "stale": value.is_stale, "frames": [payload_json(frame) for frame in value.frames]}
 
 
 def frames_line(frames: Iterable[bytes]) -> str:
@@ -102,15 +102,15 @@ def clock(at: Any) -> str:
 
 
 def show(
-    heads: Sequence[str], told: Sequence[Sequence[str]], nothing: str = "nothing", right: Sequence[str] = ()
+    heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "nothing", right: Sequence[str] = ()
 ) -> None:
     """Print a table for people, as wide as needed; the columns in `right` are right-aligned."""
     from rich.cells import cell_len  # only people need it
 
-    if not told:
+    if not rows:
         print(nothing)
         return
-    cells = [[clean(cell) for cell in row] for row in told]
+    cells = [[clean(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
     _print(_row(heads, widths, right, heads, style="bold"))
     for row in cells:
@@ -138,16 +138,16 @@ def line(*parts: tuple[str, str]) -> None:
     """A line for people, from texts and their styles; a style may be named by a state (`active`)."""
     from rich.text import Text  # only people need it
 
-    told = Text()
+    text_line = Text()
     for text, style in parts:
-        told.append(clean(text), style=STYLES.get(style, style))
-    _print(told)
+        text_line.append(clean(text), style=STYLES.get(style, style))
+    _print(text_line)
 
 
-def pairs_of(told: dict[str, Any]) -> None:
+def pairs_of(facts: dict[str, Any]) -> None:
     """Print facts for people, one per line; nested data as JSON."""
-    width = max(map(len, told), default=0)
-    for key, fact in told.items():
+    width = max(map(len, facts), default=0)
+    for key, fact in facts.items():
         shown = fact if isinstance(fact, str) else to_json.dumps(fact, ensure_ascii=False)
         line((f"{key:{width}}", "bold"), (f"  {shown}", shown))
 

@@ -68,17 +68,17 @@ def register(  # tidy: each is a key of the record
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: the broker's approval as JSON.
     """
-    said = {"ip": ip, "port": port, "id": instance, "function": function, "version": version, "weight": weight}
-    said |= {"health": health, "heartbeat": heartbeat}
+    options = {"ip": ip, "port": port, "id": instance, "function": function, "version": version, "weight": weight}
+    options |= {"health": health, "heartbeat": heartbeat}
     here = {} if port is None else {"ip": LOCAL}
-    told = {**here, **_object(record), **{key: value for key, value in said.items() if value is not None}}
+    wanted_record = {**here, **_object(record), **{key: value for key, value in options.items() if value is not None}}
     several = {"tags": list(tag), "metadata": pairs(meta, "--meta"), "topics": list(topic)}
-    told |= {key: value for key, value in several.items() if value}
+    wanted_record |= {key: value for key, value in several.items() if value}
     if interface:
-        told["interfaces"] = {kind: _place(place) for kind, place in pairs(interface, "--interface").items()}
+        wanted_record["interfaces"] = {kind: _place(place) for kind, place in pairs(interface, "--interface").items()}
 
     async def work(client: Client) -> int:
-        approved = await client.register(name, told)
+        approved = await client.register(name, wanted_record)
         if json:
             print_json(approved)
         else:
@@ -89,23 +89,23 @@ def register(  # tidy: each is a key of the record
             stays = "until Ctrl-C" if keep else "for as long as it answers pings; --keep beats for it"
             complain(f"it stays {stays}", DONE)
         if keep:
-            await until_any(_beat(client, name, told, approved))
+            await until_any(_beat(client, name, wanted_record, approved))
             await client.leave(name, str(approved.get("instance") or ""))
         return DONE
 
     return at_catalog(broker, work)
 
 
-async def _beat(client: Client, name: str, told: dict[str, Any], approved: dict[str, Any]) -> None:
+async def _beat(client: Client, name: str, wanted_record: dict[str, Any], approved: dict[str, Any]) -> None:
     """Send beats until cancelled, also while the broker is away."""
     import asyncio
 
     while True:
-        interval_ms = approved.get("heartbeat") or told.get("heartbeat") or INTERVAL_MS
+        interval_ms = approved.get("heartbeat") or wanted_record.get("heartbeat") or INTERVAL_MS
         await asyncio.sleep(float(interval_ms) / 1_000 / BEATS)
         try:
             if not await client.beat(name, str(approved.get("instance") or "")):
-                approved = await client.register(name, told)
+                approved = await client.register(name, wanted_record)
                 complain(f"the broker had forgotten {name}; it is registered again", DONE)
         except CatalogTimeout as error:
             complain(f"{error.text}; trying again", DONE)
@@ -125,12 +125,12 @@ def update(name: str, /, *changes: str, instance: Id = None, broker: Broker = No
     """
     if not changes:
         raise UserError("usage", "nothing to change", "weft catalog update NAME KEY=VALUE")
-    told = {key: _value(value) for key, value in pairs(changes, "").items()} | ({"id": instance} if instance else {})
+    changed = {key: _value(value) for key, value in pairs(changes, "").items()} | ({"id": instance} if instance else {})
 
     async def work(client: Client) -> int:
-        await client.update(name, told)
+        await client.update(name, changed)
         if json:
-            print_json({"name": name, **told})
+            print_json({"name": name, **changed})
         else:
             line((name, "bold"), (" is changed", ""))
         return DONE
@@ -159,7 +159,7 @@ def deregister(
         json: the outcome, as JSON.
     """
     if state is not None and broker is not None:
-        raise UserError("usage", "--state and --broker both say which broker", "one of them")
+        raise UserError("usage", "--state and --broker each choose a broker", "only one of them")
     if broker is None or Keyring.of() is not None:
         status = _as_keeper(name, instance or "", Client(broker), state, json=json)
         if status is not None:
@@ -181,7 +181,7 @@ def deregister(
         if after and after[0].state != "inactive":
             text = f"{name} {here[0].instance} was registered by {after[0].facts.get('owner') or 'another machine'}"
             return complain(f"{text}\n  try: the same on the broker's machine, as the user who runs the broker", DENIED)
-        _told(name, here[0].instance, "left", json=json)
+        _show_outcome(name, here[0].instance, "left", json=json)
         return DONE
 
     return at_catalog(broker, work)
@@ -199,11 +199,11 @@ def _as_keeper(name: str, instance: str, client: Client, state: str | None, *, j
         return complain(f"{error.text}\n  try: weft catalog ls --all", NOT_SO)
     except CatalogError as error:
         return None if error.code == "not-authorised" else failed(error)
-    _told(name, instance, "removed", json=json)
+    _show_outcome(name, instance, "removed", json=json)
     return DONE
 
 
-def _told(name: str, instance: str, what: str, *, json: bool) -> None:
+def _show_outcome(name: str, instance: str, what: str, *, json: bool) -> None:
     if json:
         print_json({"name": name, "instance": instance or None, "is": what})
     else:
@@ -215,10 +215,10 @@ def _told(name: str, instance: str, what: str, *, json: bool) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    told = _value(text)
-    if not isinstance(told, dict):
+    found = _value(text)
+    if not isinstance(found, dict):
         raise UserError("usage", f"--record {text!r} is no JSON object", """--record '{"checks": []}'""")
-    return told
+    return found
 
 
 def _value(text: str) -> Any:

@@ -47,19 +47,19 @@ async def pinged(client: Client, entries: list[Entry], timeout_s: float) -> list
     import asyncio
 
     async def one(entry: Entry) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        row: dict[str, Any] = {
             "name": entry.name,
             "instance": entry.instance,
             "address": None,
             "rtt_s": None,
             "error": "",
         }
-        told["address"] = str(entry.address) if entry.address else None
+        row["address"] = str(entry.address) if entry.address else None
         try:
-            told["rtt_s"] = round(await client.ping(entry, timeout=timeout_s), 6)
+            row["rtt_s"] = round(await client.ping(entry, timeout=timeout_s), 6)
         except CatalogError as error:
-            told["error"] = error.code
-        return told
+            row["error"] = error.code
+        return row
 
     return list(await asyncio.gather(*map(one, entries)))
 

@@ -107,9 +107,9 @@ async def _accounts(tapped: Tapped) -> None:
 
 
 def _tell_end(tapped: Tapped, flows: Flows, *, summary: bool, json: bool) -> None:
-    told = {"tap": tapped.id, "instances": tapped.instances, **tapped.accounts, "unread": tapped.dropped}
+    facts = {"tap": tapped.id, "instances": tapped.instances, **tapped.accounts, "unread": tapped.dropped}
     if summary and json:
-        print_json({**told, "flows": [_flow_json(key, flow) for key, flow in sorted(flows.items())]})
+        print_json({**facts, "flows": [_flow_json(key, flow) for key, flow in sorted(flows.items())]})
     elif summary:
         show(HEADS, [_flow_row(key, flow) for key, flow in sorted(flows.items())], "no message", RIGHT)
     if not json:
@@ -156,9 +156,9 @@ def _copy_line(copy: Copied) -> None:
 
 
 async def _listed(client: Client, *, json: bool) -> int:
-    told = await client.taps()
+    taps = await client.taps()
     if json:
-        print_json(told)
+        print_json(taps)
     else:
         heads = ("tap", "service", "instances", "left", "seen", "copied", "dropped", "sampled")
         rows = [
@@ -169,10 +169,10 @@ async def _listed(client: Client, *, json: bool) -> int:
                 span(float(row.get("left_s") or 0)),
                 *(f"{row.get(name, 0):,}" for name in heads[4:]),
             )
-            for row in told
+            for row in taps
         ]
         show(heads, rows, "no tap runs", heads[4:])
-    return DONE if told else NOT_SO
+    return DONE if taps else NOT_SO
 
 
 async def _stopped(client: Client, tap_id: str) -> int:

@@ -82,9 +82,9 @@ def topics(prefix: str = "", /, *, broker: Broker = None, json: Flag = False) ->
     """
 
     async def work(client: Client) -> int:
-        told = await client.topics(prefix)
+        found = await client.topics(prefix)
         if json:
-            print_json(told)
+            print_json(found)
         else:
             rows = [
                 (
@@ -96,10 +96,10 @@ def topics(prefix: str = "", /, *, broker: Broker = None, json: Flag = False) ->
                     span(float(row.get("age_s") or 0)),
                     "stale" if row.get("stale") else "",
                 )
-                for row in told
+                for row in found
             ]
             show(("topic", "publisher", "instance", "count", "bytes", "age", ""), rows, "no topic", ("count", "bytes"))
-        return DONE if told else NOT_SO
+        return DONE if found else NOT_SO
 
     return at_catalog(broker, work)
 
@@ -183,8 +183,8 @@ async def _each(source: AsyncIterator[Any], tell: Callable[[Any], None], count: 
     left = count
     if left == 0:
         return
-    async for told in source:
-        tell(told)
+    async for item in source:
+        tell(item)
         if left is not None:
             left -= 1
             if not left:
@@ -192,8 +192,8 @@ async def _each(source: AsyncIterator[Any], tell: Callable[[Any], None], count: 
 
 
 def _change_json(change: Change) -> None:
-    told = {"op": change.op, "name": change.name, "instance": change.instance, "index": change.index, "ts": change.at}
-    print_json({**told, "record": document(change.entry)["record"] if change.entry else None})
+    facts = {"op": change.op, "name": change.name, "instance": change.instance, "index": change.index, "ts": change.at}
+    print_json({**facts, "record": document(change.entry)["record"] if change.entry else None})
 
 
 def _change_line(change: Change) -> None:
@@ -227,14 +227,14 @@ def _value_line(value: Value) -> None:
     )
 
 
-def _log_line(told: dict[str, Any]) -> None:
-    level = str(told.get("level", ""))
-    repeated = told.get("repeated")
+def _log_line(entry: dict[str, Any]) -> None:
+    level = str(entry.get("level", ""))
+    repeated = entry.get("repeated")
     line(
-        (f"{clock(told.get('ts') or told.get('received'))} ", "dim"),
+        (f"{clock(entry.get('ts') or entry.get('received'))} ", "dim"),
         (f"{level:8} ", level),
-        (f"{told.get('service', '')} ", "bold"),
-        (f"{told.get('logger')}: " if told.get("logger") else "", "dim"),
-        (str(told.get("message", "")), ""),
+        (f"{entry.get('service', '')} ", "bold"),
+        (f"{entry.get('logger')}: " if entry.get("logger") else "", "dim"),
+        (str(entry.get("message", "")), ""),
         (f" ({repeated} times)" if repeated else "", "dim"),
     )

@@ -43,12 +43,12 @@ def list_chains(
         type_name: only the chains of this type, e.g. demo.report.
         json: all facts as JSON.
     """
-    told = order(port, "chains")
-    chains = wanted(told, type_name)
+    answer = order(port, "chains")
+    chains = wanted(answer, type_name)
     if json:
-        print(to_json.dumps({**told, "chains": chains}))
+        print(to_json.dumps({**answer, "chains": chains}))
     else:
-        show(told, chains)
+        show(answer, chains)
     return DONE
 
 
@@ -79,14 +79,14 @@ def trace(
     if not 1 <= count <= TRACED_MAX or not 0 < seconds <= TRACE_S_MAX:
         raise UserError("usage", "a trace takes 1 to 1,000 messages and at most 30 s", "--count 10 --seconds 20")
     span_ms = max(1, round(seconds * 1_000))
-    told = order(port, "trace", type=type_name, direction=on or "", count=count, span_ms=span_ms)
+    answer = order(port, "trace", type=type_name, direction=on or "", count=count, span_ms=span_ms)
     if json:
-        print(to_json.dumps(told))
-    elif told.get("is_busy"):
+        print(to_json.dumps(answer))
+    elif answer.get("is_busy"):
         notice("another trace runs at that node\n  try: again in a moment")
     else:
-        traced(told)
-    return DONE if told["messages"] else NOT_SO
+        traced(answer)
+    return DONE if answer["messages"] else NOT_SO
 
 
 @app.command
@@ -97,11 +97,11 @@ def spool(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
-    told = spooled(status_of(port))
+    counts = spooled(status_of(port))
     if json:
-        print(to_json.dumps(told))
+        print(to_json.dumps(counts))
     else:
-        show_spool(told)
+        show_spool(counts)
     return DONE
 
 
@@ -117,16 +117,18 @@ def forget(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
-    told = order(port, "forget-reader", reader=name)
+    answer = order(port, "forget-reader", reader=name)
     if json:
-        print(to_json.dumps(told))
-    elif told["is_full"]:
-        notice("the journal is full, so the reader could not be forgotten; nothing has changed")
-    elif told["forgotten"]:
-        print(f"forgotten; {told['messages']:,} messages that waited for it are given up")
+        print(to_json.dumps(answer))
+    elif answer["is_full"]:
+        notice(
+            "the journal is full, so the reader was not forgotten; nothing has changed\n  try: weft status, then again"
+        )
+    elif answer["forgotten"]:
+        print(f"forgotten; {answer['messages']:,} messages that waited for it are given up")
     else:
         notice(f"no reader of the name {clean(name)} is away\n  try: weft chain ls")
-    return DONE if told["forgotten"] else NOT_SO
+    return DONE if answer["forgotten"] else NOT_SO
 
 
 @app.command(name="test")
@@ -234,5 +236,5 @@ def watch(
 def _standard_input() -> bytes:
     body = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
     if len(body) > PAYLOAD_BYTES_MAX:
-        raise UserError("too-big", f"more than {PAYLOAD_BYTES_MAX:,} bytes", "several messages")
+        raise UserError("too-big", f"more than {PAYLOAD_BYTES_MAX:,} bytes", "split it into several messages")
     return body

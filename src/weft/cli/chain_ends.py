@@ -22,12 +22,12 @@ async def until_any(*works: Coroutine[Any, Any, None]) -> None:
 
 async def signalled() -> None:
     """Wait for a signal to end the program."""
-    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def note(number: int) -> None:
-        asked.set()
+        stopping.set()
         loop.remove_signal_handler(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, note, number)
-    await asked.wait()
+    await stopping.wait()

@@ -96,8 +96,8 @@ class Lines:
         if self._json:
             self._event("end", {"counts": counts, "trouble": trouble})
             return
-        told = [f"{count:,} {what}" for what, count in [*counts.items(), *trouble.items()]]
-        print(", ".join(told) or "nothing happened", file=sys.stderr, flush=True)
+        parts = [f"{count:,} {what}" for what, count in [*counts.items(), *trouble.items()]]
+        print(", ".join(parts) or "nothing happened", file=sys.stderr, flush=True)
 
     def _event(self, name: str, facts: dict[str, Any]) -> None:
         self._print(to_json.dumps({"event": name, **facts}, separators=(",", ":")))
@@ -165,9 +165,9 @@ def heading(chain: dict[str, Any]) -> str:
     return f"{chain['direction']} {chain['type']}: {', '.join(parts)}"
 
 
-def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
+def wanted(answer: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
     """The chains of a type, or all: outgoing ones first, each direction sorted by type."""
-    chosen = [chain for chain in told["chains"] if type_name in (None, chain["type"])]
+    chosen = [chain for chain in answer["chains"] if type_name in (None, chain["type"])]
     return sorted(chosen, key=lambda chain: (chain["direction"] != "out", chain["type"]))
 
 
@@ -201,7 +201,7 @@ def reader_line(reader: dict[str, Any]) -> str:
     return f"{clean(str(reader['name']))} of {clean(str(reader['type']))}: {', '.join(parts)}"
 
 
-def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
+def show(answer: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
     """Print the chains of a node for people."""
     from rich.text import Text  # only people need it
 
@@ -209,7 +209,7 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
 
     out = console()
     if not chains:
-        out.print(Text(f"no message has passed {told['name']}, and its chains have no links"))
+        out.print(Text(f"no message has passed {answer['name']}, and its chains have no links"))
     counters = headings(link for chain in chains for link in chain["links"])
     heads = (*COLUMNS, *(name.replace("_", " ") for name in counters))
     for chain in chains:
@@ -217,20 +217,20 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
         if chain["links"]:
             for line in aligned([heads, *rows(chain, counters)]):
                 out.print(Text(f"  {line}"))
-    for reader in told.get("readers", ()):
+    for reader in answer.get("readers", ()):
         out.print(Text(f"reader {reader_line(reader)}", style="dim"))
-    for client in told.get("clients", ()):
+    for client in answer.get("clients", ()):
         out.print(Text(f"client {client_line(client)}", style="dim"))
 
 
 # Traced messages, and the spool
 
 
-def traced(told: dict[str, Any]) -> None:
+def traced(answer: dict[str, Any]) -> None:
     """Each message with its links, a line each."""
-    if not told["messages"]:
+    if not answer["messages"]:
         print("no message came", file=sys.stderr)
-    for message in told["messages"]:
+    for message in answer["messages"]:
         origin, _, number = message["mid"]
         print(f"{message['direction']} {message['type']} {origin[:ID_DIGITS]}:{number}, {message['bytes']:,} bytes")
         for step in message["steps"]:
@@ -255,16 +255,16 @@ def spooled(status: dict[str, Any]) -> dict[str, Any]:
     carrier, chains = cores.get("carrier", {}), cores.get("chains", {})
     mail = chains.get("mail", {})
     at = carrier.get("oldest_at", 0)
-    told: dict[str, Any] = {name: carrier.get(counter, 0) for name, counter in SPOOL.items()}
-    told["oldest_s"] = round(max(0, time.time_ns() - at) / SECOND, 3) if at else None
-    told["inbox"] = {"entries": mail.get("inbox_entries", 0), "bytes": mail.get("inbox_bytes", 0)}
-    return told
+    counts: dict[str, Any] = {name: carrier.get(counter, 0) for name, counter in SPOOL.items()}
+    counts["oldest_s"] = round(max(0, time.time_ns() - at) / SECOND, 3) if at else None
+    counts["inbox"] = {"entries": mail.get("inbox_entries", 0), "bytes": mail.get("inbox_bytes", 0)}
+    return counts
 
 
-def show_spool(told: dict[str, Any]) -> None:
+def show_spool(counts: dict[str, Any]) -> None:
     """For people."""
-    oldest = "" if told["oldest_s"] is None else f", the oldest {told['oldest_s']:,.1f} s old"
-    print(f"up: {told['records']:,} records wait, {told['bytes']:,} bytes{oldest}")
-    print(f"    {told['resent']:,} were sent again, {told['given_up']:,} given up for want of room")
-    print(f"in: {told['inbox']['entries']:,} messages have not ended, {told['inbox']['bytes']:,} bytes")
-    print(f"    {told['duplicates']:,} came twice, {told['unsure']:,} may have")
+    oldest = "" if counts["oldest_s"] is None else f", the oldest {counts['oldest_s']:,.1f} s old"
+    print(f"up: {counts['records']:,} records wait, {counts['bytes']:,} bytes{oldest}")
+    print(f"    {counts['resent']:,} were sent again, {counts['given_up']:,} given up for want of room")
+    print(f"in: {counts['inbox']['entries']:,} messages have not ended, {counts['inbox']['bytes']:,} bytes")
+    print(f"    {counts['duplicates']:,} came twice, {counts['unsure']:,} may have")

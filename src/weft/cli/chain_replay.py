@@ -42,11 +42,11 @@ def _print(outcome: Outcome, *, json: bool) -> None:
         facts = {name: getattr(outcome, name) for name in ("messages", "of_nobody", "same", "different", "unreadable")}
         print(to_json.dumps({**facts, "answers": answers, "differences": outcome.differences}))
         return
-    told = [f"{outcome.messages:,} messages", *[f"{count:,} {op}" for op, count in answers.items()]]
-    told += [f"{count:,} {what}" for what, count in _rest(outcome) if count]
-    print(", ".join(told))
-    for reg, number, recorded, said in outcome.differences[:SHOWN]:
-        print(f"message {number} of registration {reg}: recorded {clean(recorded)}, now {clean(said)}")
+    parts = [f"{outcome.messages:,} messages", *[f"{count:,} {op}" for op, count in answers.items()]]
+    parts += [f"{count:,} {what}" for what, count in _rest(outcome) if count]
+    print(", ".join(parts))
+    for reg, number, recorded, replayed in outcome.differences[:SHOWN]:
+        print(f"message {number} of registration {reg}: recorded {clean(recorded)}, now {clean(replayed)}")
 
 
 def _rest(outcome: Outcome) -> list[tuple[str, int]]:

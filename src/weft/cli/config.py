@@ -58,8 +58,8 @@ def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int
     found = [] if lake is None or reading.fleet is None else crossings(reading.fleet, lake)
     if json:
         errors, warnings = [_as_json(m) for m in reading.errors], [_as_json(m) for m in reading.warnings]
-        told = {"file": str(file), "usable": reading.fleet is not None, "errors": errors, "warnings": warnings}
-        _print_json(told | ({} if lake is None else {"crossings": [one._asdict() for one in found]}))
+        facts = {"file": str(file), "usable": reading.fleet is not None, "errors": errors, "warnings": warnings}
+        _print_json(facts | ({} if lake is None else {"crossings": [one._asdict() for one in found]}))
     else:
         _complain(reading, file)
     if reading.fleet is None:
@@ -419,7 +419,9 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
     else:
         print(f"{what}: {_count(outcome.writes, 'write')}, the last is number {outcome.number}")
     if not outcome.is_confirmed:
-        notice("no majority of the collectors has confirmed the write yet; it stays")
+        notice(
+            "no majority of the collectors has confirmed the write yet; it stays\n  try: weft status shows who is away"
+        )
 
 
 def _told(write: Past) -> str:

@@ -36,13 +36,13 @@ class Crossing(NamedTuple):
     def said(self) -> str:
         """One line for people."""
         if not self.values:
-            told = "the lake has no value of its metric in its last hour"
+            text = "the lake has no value of its metric in its last hour"
         elif not self.times:
-            told = "would not have fired in the last hour of the lake"
+            text = "would not have fired in the last hour of the lake"
         else:
             how_often = "once" if self.times == 1 else f"{self.times:,} times"
-            told = f"would have fired {how_often} in the last hour of the lake: {', '.join(self.nodes)}"
-        return f"alert {self.alert} of group {self.group}, {self.when}: {told}"
+            text = f"would have fired {how_often} in the last hour of the lake: {', '.join(self.nodes)}"
+        return f"alert {self.alert} of group {self.group}, {self.when}: {text}"
 
 
 def crossings(fleet: Fleet, lake: Path) -> list[Crossing]:

@@ -78,12 +78,12 @@ def original(
 
 async def _asked(endpoint: str, within_s: float) -> list[Pair]:
     """All pairs of the root; UserError if it does not answer."""
-    heard: Inbox[list[bytes]] = Inbox()
-    channel = Channel(partial(dealer, Target(f"tcp://{endpoint}")), heard.put, per_turn=100)
+    inbox: Inbox[list[bytes]] = Inbox()
+    channel = Channel(partial(dealer, Target(f"tcp://{endpoint}")), inbox.put, per_turn=100)
     channel.say(encode(Ask("/")))
     try:
         async with asyncio.timeout(within_s):
-            return [pair async for pair in _snapshot(heard)]
+            return [pair async for pair in _snapshot(inbox)]
     except TimeoutError:
         mend = "the first port of an original root that runs; weft config import FILE.cfg reads its file"
         raise UserError("unavailable", f"{endpoint} did not answer within {within_s:g} s", mend) from None
@@ -91,10 +91,10 @@ async def _asked(endpoint: str, within_s: float) -> list[Pair]:
         channel.close()
 
 
-async def _snapshot(heard: Inbox[list[bytes]]) -> AsyncIterator[Pair]:
+async def _snapshot(inbox: Inbox[list[bytes]]) -> AsyncIterator[Pair]:
     """The rows of a snapshot, up to its end."""
     count = 0
-    while not isinstance(message := decode(await heard.take()), End):
+    while not isinstance(message := decode(await inbox.take()), End):
         if isinstance(message, Pair):
             count += 1
             yield message

@@ -91,8 +91,8 @@ def _as_json(state: "State", node: str | None) -> dict[str, Any]:
         {"key": each.key, "number": each.number, "value": loaded(_text(each)), "by": each.by, "at": each.at_ns}
         for each in state.settings
     ]
-    told = {"number": state.number, "at": state.at_ns, "missing": state.missing, "refused": state.refused}
-    return told | {"node": node, "pairs": pairs}
+    facts = {"number": state.number, "at": state.at_ns, "missing": state.missing, "refused": state.refused}
+    return facts | {"node": node, "pairs": pairs}
 
 
 def _text(setting: "Setting") -> str:

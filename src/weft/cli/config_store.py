@@ -77,9 +77,9 @@ class Running:
         found: list[Entry] = []
         while True:
             after = found[-1].key if found else ""
-            told = asking.order(self.port, "list", subtree=subtree, count=PAGE, after=after)
-            found += [Entry(key, number, _text(value)) for key, number, value in told["pairs"]]
-            if not told["is_more"]:
+            page = asking.order(self.port, "list", subtree=subtree, count=PAGE, after=after)
+            found += [Entry(key, number, _text(value)) for key, number, value in page["pairs"]]
+            if not page["is_more"]:
                 return found
 
     def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None, ack: str = "") -> Outcome:
@@ -100,10 +100,10 @@ class Running:
 
     def history(self, subtree: str, count: int) -> list[Past]:
         """The last writes, newest first (CFG-027)."""
-        told = asking.order(self.port, "history", subtree=subtree, count=count)
+        answer = asking.order(self.port, "history", subtree=subtree, count=count)
         return [
             Past(number, who, at_ns, key, _text(old), _text(new))
-            for number, who, at_ns, key, old, new in told["writes"]
+            for number, who, at_ns, key, old, new in answer["writes"]
         ]
 
     def roll_back(self, number: int, subtree: str) -> Outcome:
@@ -133,8 +133,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _outcome(told: dict[str, Any]) -> Outcome:
-    return Outcome(told["number"], told["count"], told["is_confirmed"])
+def _outcome(answer: dict[str, Any]) -> Outcome:
+    return Outcome(answer["number"], answer["count"], answer["is_confirmed"])
 
 
 def user_name() -> str:

@@ -28,22 +28,22 @@ def console(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: the same as JSON.
     """
-    told = page_of(port, "status")
-    root = str(told["root"]["endpoint"])
+    status = page_of(port, "status")
+    root = str(status["root"]["endpoint"])
     facts = {
         "console": address_of(port),
-        "name": told["name"],
-        "level": told["level"],
-        "open": told["open"],
-        "root": address_of(port_of(root), host_of(root)) if is_endpoint(root) and told["level"] != "root" else None,
+        "name": status["name"],
+        "level": status["level"],
+        "open": status["open"],
+        "root": address_of(port_of(root), host_of(root)) if is_endpoint(root) and status["level"] != "root" else None,
     }
     if json:
         print(json_module.dumps(facts))
         return 0
     print(facts["console"])
     if facts["root"]:
-        print(f"{told['name']} is a {told['level']} and knows what passes it; the whole fleet: {facts['root']}")
-    if not told["open"]:
+        print(f"{status['name']} is a {status['level']} and knows what passes it; the whole fleet: {facts['root']}")
+    if not status["open"]:
         ahead = f"ssh -L {port + HTTP_PORT}:{LOCAL}:{port + HTTP_PORT} MACHINE"
         print(f"a browser of this machine may read it; from elsewhere: {ahead}, then the same address")
     return 0

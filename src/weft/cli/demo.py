@@ -312,10 +312,10 @@ class Change:
 
     def _ask(self, root: str) -> str:
         try:
-            told = order(self.ports[root], "set", key=CHANGED, value={"detail": "CPU", "rate": "500ms"})
+            answer = order(self.ports[root], "set", key=CHANGED, value={"detail": "CPU", "rate": "500ms"})
         except UserError:
             return ""  # a root is being elected, or has just died: the next look asks again
-        self._number, self._asked_at = told["number"], time.monotonic()
+        self._number, self._asked_at = answer["number"], time.monotonic()
         return f"{root} was asked: {CHANGED} every 500 ms; it is number {self._number} of the configuration"
 
 

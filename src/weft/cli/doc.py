@@ -236,12 +236,12 @@ def log(
 
 
 async def _history(client: Client, where: list[str], *, json: bool) -> int:
-    told = await client.element(where)
+    element = await client.element(where)
     if json:
-        print_json(told)
+        print_json(element)
         return DONE
-    print(clean(told["slot"]))
-    for past in told["history"]:
+    print(clean(element["slot"]))
+    for past in element["history"]:
         before = "" if past["before"] is None else f" (was {clean(past['before'])!r})"
         by = f" by {clean(past['by'])}" if past["by"] else ""
         who = f"{short(past['source'])}:{past['sequence']}"

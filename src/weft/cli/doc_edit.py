@@ -167,7 +167,7 @@ def resolve(
     """
     if first + second + seen + (value is not None) != 1:
         mend = f"weft doc resolve {conflict} --first, --second, --seen, or --value V"
-        raise UserError("usage", "which one is right?", mend)
+        raise UserError("usage", "say which side is right", mend)
 
     async def work(client: Client) -> int:
         side: Any = "first" if first else "second" if second else "seen" if seen else None

@@ -88,7 +88,9 @@ def export(
     """
     ending = Path(file_named(file)).suffix.lower()
     if form is None and ending and ending not in BY_ENDING:
-        raise UserError("usage", f"what is to be in a {ending}?", f"one of {', '.join(sorted(BY_ENDING))}; or --as csv")
+        raise UserError(
+            "usage", f"no format has the ending {ending}", f"one of {', '.join(sorted(BY_ENDING))}; or --as csv"
+        )
     chosen = form or BY_ENDING.get(ending, "ndjson")
 
     async def work(client: Client) -> int:

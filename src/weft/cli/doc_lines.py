@@ -97,14 +97,14 @@ def event_line(event: dict[str, Any]) -> str:
     >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "by": "Ann", "text": "jam 3?"})[12:]
     ' Ann (5f3a9c21) says: jam 3?'
     """
-    at, said = time_of(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
-    words = WORDS.get(said.get("event", ""))
+    at, facts = time_of(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
+    words = WORDS.get(facts.get("event", ""))
     if words is not None:
-        peer = short(said.get("peer", "-"))
-        said["who"] = f"{said['by']} ({peer})" if said.get("by") else peer
-        return f"{at} {words.format_map(_Said(said))}"
-    told = [f"{name}={clean(str(value))}" for name, value in event.items() if name not in ("event", "at")]
-    return " ".join([at, str(event.get("event")), *told])
+        peer = short(facts.get("peer", "-"))
+        facts["who"] = f"{facts['by']} ({peer})" if facts.get("by") else peer
+        return f"{at} {words.format_map(_Said(facts))}"
+    others = [f"{name}={clean(str(value))}" for name, value in event.items() if name not in ("event", "at")]
+    return " ".join([at, str(event.get("event")), *others])
 
 
 class _Said(dict[str, str]):

@@ -171,6 +171,6 @@ def _missing(lake: Path) -> "Finding":
     if found.is_whole:
         return Finding("missing", FINE, "nothing is missing of what is known to exist")
     rows = [row for row in found.rows if row.missing]
-    told = "; ".join(f"{row.missing:,} of {row.who}" for row in rows[:ABSENT_MAX])
+    listed = "; ".join(f"{row.missing:,} of {row.who}" for row in rows[:ABSENT_MAX])
     waiting = f"{found.waiting:,} segments are not in the tables yet" if found.waiting else ""
-    return Finding("missing", WARNING, "; ".join(filter(None, (told, waiting))), f"weft lake missing --lake {lake}")
+    return Finding("missing", WARNING, "; ".join(filter(None, (listed, waiting))), f"weft lake missing --lake {lake}")

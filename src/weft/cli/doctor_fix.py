@@ -31,9 +31,9 @@ def keys(patient: Patient) -> Finding | None:
     open_ones = [path for path in (folder, *_secrets(folder)) if _mode(path) & OTHERS]
     if not open_ones:
         return Finding("keys", FINE, "only their owner may read them")
-    told = ", ".join(f"{path.name} (mode {_mode(path):o})" for path in open_ones)
+    listed = ", ".join(f"{path.name} (mode {_mode(path):o})" for path in open_ones)
     mend = f"{FIX}; and new keys if somebody read them: weft key revoke {patient.name}, then weft join"
-    return Finding("keys", BROKEN, f"others may read {told}: whoever did can pose as this node", mend)
+    return Finding("keys", BROKEN, f"others may read {listed}: whoever did can pose as this node", mend)
 
 
 def leftovers(patient: Patient) -> Finding | None:
@@ -41,8 +41,8 @@ def leftovers(patient: Patient) -> Finding | None:
     found = _left(patient)
     if not found:
         return None
-    told = ", ".join(path.name for path in found)
-    return Finding("leftovers", WARNING, f"a node that died left {told}: programs look for it there", FIX)
+    listed = ", ".join(path.name for path in found)
+    return Finding("leftovers", WARNING, f"a node that died left {listed}: programs look for it there", FIX)
 
 
 def _left(patient: Patient) -> list[Path]:

@@ -30,7 +30,7 @@ def judged(picture: Picture) -> Iterator[Finding]:
     failed = [member.name for member in picture.members if member.health == "failed"]
     behind = [member.name for member in picture.members if member.is_behind]
     waiting = [str(guest.get("name") or guest["endpoint"]) for guest in picture.unassigned]
-    others = sorted({f"{told['name']} {told['version']}" for told in picture.nodes if _is_other(told)})
+    others = sorted({f"{node['name']} {node['version']}" for node in picture.nodes if _is_other(node)})
     yield _of(
         "fleet: silent",
         silent,
@@ -63,8 +63,8 @@ def _root(picture: Picture) -> Finding:
     return Finding("fleet: root", FINE, f"{picture.root}, with {len(picture.members)} nodes and write {picture.number}")
 
 
-def _is_other(told: dict[str, Any]) -> bool:
-    return bool(told["version"] != __version__)
+def _is_other(status: dict[str, Any]) -> bool:
+    return bool(status["version"] != __version__)
 
 
 def _of(what: str, names: list[str], trouble: str, mend: str, state: str = WARNING) -> Finding:

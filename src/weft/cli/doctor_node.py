@@ -109,15 +109,15 @@ def _needed() -> list[str]:
 
 def time_of_day(now: Callable[[], float] = time.time) -> Finding:
     """Whether the clock can be right at all."""
-    told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now()))
+    clock = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now()))
     if now() < OLDEST_S:
         return Finding(
             "clock",
             BROKEN,
-            f"it says {told}, which is before this version of Weft was made",
+            f"it says {clock}, which is before this version of Weft was made",
             "timedatectl set-ntp true",
         )
-    return Finding("clock", FINE, told)
+    return Finding("clock", FINE, clock)
 
 
 # Of a node
@@ -274,8 +274,8 @@ def ports(patient: Patient) -> Finding:
     status = running(patient)
     if status is not None and status["name"] == table.name:
         return Finding("ports", FINE, f"{table.port} to {table.port + 9} are its own")
-    told = "; ".join(f"{port} by {holder}" for port, holder in taken.items())
-    return Finding("ports", BROKEN, f"in use: {told}", f"stop that, or another [node] port than {table.port}")
+    listed = "; ".join(f"{port} by {holder}" for port, holder in taken.items())
+    return Finding("ports", BROKEN, f"in use: {listed}", f"stop that, or another [node] port than {table.port}")
 
 
 def holder_of(port: int) -> str:

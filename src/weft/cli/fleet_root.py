@@ -30,8 +30,8 @@ def reset_root(*, port: AskedPort = PORT, json: Annotated[bool, Parameter(negati
         port: the node's name, its state directory, or the first of its ten ports.
         json: what was forgotten, as JSON.
     """
-    told = order(port, "reset-root")
-    root, epoch, now = told["root"], told["epoch"], told["now"]
+    answer = order(port, "reset-root")
+    root, epoch, now = answer["root"], answer["epoch"], answer["now"]
     if json:
         print(to_json.dumps({"root": root, "epoch": epoch, "now": now}))
     else:

@@ -61,15 +61,15 @@ def invite(  # tidy: each is an option of the command line
         _listen_at(port, listen)
     status_of(port)  # fails at once if the root does not run
     _wait(port, _leads)
-    told = order(port, "invite", role=role, uses=uses, for_s=span / SECOND, names=names)
+    answer = order(port, "invite", role=role, uses=uses, for_s=span / SECOND, names=names)
     if json:
-        print(to_json.dumps(told))
+        print(to_json.dumps(answer))
         return 0
-    print(f"weft join {told['token']}")
-    until = datetime.fromtimestamp(told["expires_minutes"] * 60, UTC)
+    print(f"weft join {answer['token']}")
+    until = datetime.fromtimestamp(answer["expires_minutes"] * 60, UTC)
     machines = "one machine" if uses == 1 else f"{uses} machines"
     print(
-        f"for {machines}, as {clean(role)}, until {until:%Y-%m-%d %H:%M} UTC; weft invite revoke {told['ident']}",
+        f"for {machines}, as {clean(role)}, until {until:%Y-%m-%d %H:%M} UTC; weft invite revoke {answer['ident']}",
         file=sys.stderr,
     )
     return 0
@@ -78,8 +78,8 @@ def invite(  # tidy: each is an option of the command line
 def _listen_at(port: int, host: str) -> None:
     """Let the root listen there, with keys; it may restart for that."""
     era = status_of(port).get("era")
-    told = order(port, "listen", address=host)
-    if told["starts"]:
+    answer = order(port, "listen", address=host)
+    if answer["starts"]:
         print(STRANGERS.format(host=clean(host)), end="", file=sys.stderr)
         _wait(port, lambda status: status.get("era") != era)
 
@@ -109,12 +109,12 @@ def show(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """
     from weft.cli.kit.console import console, plain_table  # loads rich
 
-    told = order(port, "invitations")["invitations"]
+    invitations = order(port, "invitations")["invitations"]
     if json:
-        print(to_json.dumps(told))
+        print(to_json.dumps(invitations))
         return 0
     table = plain_table("ID", "STATE", "ROLE", "USES", "UNTIL", "NAMES", "JOINED", "WRONG")
-    for each in told:
+    for each in invitations:
         until = f"{datetime.fromtimestamp(each['expires_at'] / SECOND, UTC):%Y-%m-%d %H:%M}"
         uses = f"{len(each['joined'])}/{each['uses']}"
         row = (each["ident"], each["state"].lower(), each["role"], uses, until, each["names"], " ".join(each["joined"]))

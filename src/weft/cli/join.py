@@ -128,8 +128,8 @@ def init(*, name: str | None = None, state: Path | None = None, fleet: str = "we
     who = begin_start(place, called, time.time_ns())
     pair = found_fabric(place, who, endpoint_of(settings.node.host, settings.node.port))
     keys = place / "keys"
-    told = {"name": called, "public": str(pair.public), "keys": str(keys)}
-    print(to_json.dumps(told) if json else f"{called} has the key {pair.public} in {keys}")
+    facts = {"name": called, "public": str(pair.public), "keys": str(keys)}
+    print(to_json.dumps(facts) if json else f"{called} has the key {pair.public} in {keys}")
     return 0
 
 
@@ -193,8 +193,8 @@ def _address_towards(token: Token) -> str:
     raise UserError("unavailable", "no address of this machine reaches the root", "--listen ADDRESS")
 
 
-def _overlay(document: dict[str, Any], table: str, said: dict[str, Any]) -> None:
-    document[table] = {**document.get(table, {}), **said}
+def _overlay(document: dict[str, Any], table: str, keys: dict[str, Any]) -> None:
+    document[table] = {**document.get(table, {}), **keys}
 
 
 def _place(document: dict[str, Any], host: str) -> None:

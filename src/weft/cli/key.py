@@ -61,9 +61,9 @@ def revoke(node: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the root's name, its state directory, or the first of its ten ports.
         json: {"name", "uuid"} of the node.
     """
-    told = order(port, "revoke-key", node=node)
-    text = f"the keys of {clean(told['name'])} ({told['uuid']}) are revoked"
-    print(to_json.dumps({"name": told["name"], "uuid": told["uuid"]}) if json else text)
+    answer = order(port, "revoke-key", node=node)
+    text = f"the keys of {clean(answer['name'])} ({answer['uuid']}) are revoked"
+    print(to_json.dumps({"name": answer["name"], "uuid": answer["uuid"]}) if json else text)
     return 0
 
 

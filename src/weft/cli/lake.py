@@ -167,7 +167,11 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
     home = open_drained(lake)
     if remove is not None and not registered.remove(home, remove):
         names = sorted({consumer.name for consumer in registered.consumers(home)})
-        raise UserError("no-consumer", f"{remove!r} is not registered", ", ".join(names) or "nobody is")
+        raise UserError(
+            "no-consumer",
+            f"{remove!r} is not registered",
+            f"one of {', '.join(names)}" if names else "nothing: no consumer is registered",
+        )
     found = registered.consumers(home)
     if json:
         print_compact(found)
@@ -200,7 +204,7 @@ def confirm(what: str, *, yes: bool) -> None:
     """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
     if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
         return
-    raise UserError("not-confirmed", f"this would {what}", "--yes")
+    raise UserError("not-confirmed", f"this would {what}", "the same with --yes")
 
 
 def _schemas() -> "dict[str, Schema]":

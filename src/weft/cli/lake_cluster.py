@@ -53,9 +53,9 @@ def cluster(
     running = Running(plan)
     try:
         running.start()
-        told = {"master": plan.url, "page": f"http://127.0.0.1:{port + 1}", "workers": workers, "cores": each}
+        facts = {"master": plan.url, "page": f"http://127.0.0.1:{port + 1}", "workers": workers, "cores": each}
         size = f"{workers} workers, {each} core{'s' * (each != 1)} each"
-        print(msgspec.json.encode(told).decode() if json else f"{plan.url}  {size}")
+        print(msgspec.json.encode(facts).decode() if json else f"{plan.url}  {size}")
         sys.stdout.flush()
         running.follow()
     except KeyboardInterrupt:

@@ -40,8 +40,8 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
     if dry_run:
         bundles = list(compacting.due(layout, _today()))
         for bundle in bundles:
-            told = {"table": bundle.table.full_name, "files": len(bundle.files), "rows": bundle.rows}
-            _tell(told | {"bytes_before": bundle.size}, "{table}: {files:,} files, {rows:,} rows", as_json=json)
+            facts = {"table": bundle.table.full_name, "files": len(bundle.files), "rows": bundle.rows}
+            _tell(facts | {"bytes_before": bundle.size}, "{table}: {files:,} files, {rows:,} rows", as_json=json)
         _say_if_none(len(bundles), "no small files to join", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
@@ -217,5 +217,5 @@ def _say_if_none(done: int, why: str, *, as_json: bool) -> None:
         print(f"nothing to do: {why}")
 
 
-def _tell(told: dict[str, Any], line: str, *, as_json: bool) -> None:
-    print(msgspec.json.encode(told, enc_hook=str).decode() if as_json else line.format(**told), flush=True)
+def _tell(facts: dict[str, Any], line: str, *, as_json: bool) -> None:
+    print(msgspec.json.encode(facts, enc_hook=str).decode() if as_json else line.format(**facts), flush=True)

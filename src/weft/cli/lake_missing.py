@@ -45,8 +45,8 @@ def missing(
     found = accounts(home_of(lake), node=node, stream=stream)
     if json:
         rows = [row._asdict() for row in found.rows]
-        told = {"whole": found.is_whole, "waiting": found.waiting, "rows": rows}
-        print(to_json.dumps(told, default=_text, ensure_ascii=False))
+        facts = {"whole": found.is_whole, "waiting": found.waiting, "rows": rows}
+        print(to_json.dumps(facts, default=_text, ensure_ascii=False))
     else:
         _tell(found)
     return DONE if found.is_whole else NOT_SO

@@ -132,15 +132,15 @@ def retry(
         spark = session(options._replace(inherited=(lease.descriptor,)))
         try:
             verify(spark, rules)
-            told = _retried(_job(layout, spark, lease.epoch, stream, rules), reason, is_dry=dry_run)
+            retried = _retried(_job(layout, spark, lease.epoch, stream, rules), reason, is_dry=dry_run)
         finally:
             spark.stop()
     if json:
-        print_compact(told)
+        print_compact(retried)
         return
     verb = "would come" if dry_run else "came"
-    print(f"{told['held']:,} rows of {stream} refused as {reason}; {told['returned']:,} {verb} back")
-    for why, rows in told["still"].items():
+    print(f"{retried['held']:,} rows of {stream} refused as {reason}; {retried['returned']:,} {verb} back")
+    for why, rows in retried["still"].items():
         print(f"  {rows:,} are refused as {why}")
     if stays := _imported(layout, stream, reason):
         print(f"  {stays:,} of imported logs stay: import these lines again, as a dataset of their own")
@@ -196,8 +196,8 @@ def _line(row: dict[str, Any]) -> str:
     more = {
         name: value for name, value in row.items() if value is not None and name not in (*USUAL, "received_ns", "day")
     }
-    said = json_module.dumps(more, default=_plain, sort_keys=True)
-    return clean(f"{at:%Y-%m-%d %H:%M:%S} {who}  {row['because']}  {said}"[:CUT])
+    details = json_module.dumps(more, default=_plain, sort_keys=True)
+    return clean(f"{at:%Y-%m-%d %H:%M:%S} {who}  {row['because']}  {details}"[:CUT])
 
 
 def _plain(value: Any) -> str:

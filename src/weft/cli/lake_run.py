@@ -229,6 +229,6 @@ def _print_json(done: Any) -> None:
 
 
 def _print_line(done: Any) -> None:
-    told = facts(done)
-    sys.stdout.write(f"{done.job}  " + "  ".join(f"{name} {told[name]:,}" for name in SHOWN) + "\n")
+    texts = facts(done)
+    sys.stdout.write(f"{done.job}  " + "  ".join(f"{name} {texts[name]:,}" for name in SHOWN) + "\n")
     sys.stdout.flush()

@@ -41,8 +41,8 @@ class Line:
         """As `COLUMNS`."""
         done = self._last
         age = "-" if done.freshness_ms is None else f"{done.freshness_ms / 1000:.1f} s"
-        told = (f"{done.number:,}", f"{self._rate():,.0f}", f"{done.behind:,}", age)
-        return (*told, *(f"{count:,}" for count in self.sums.values()), f"{done.missing:,}")
+        first_cells = (f"{done.number:,}", f"{self._rate():,.0f}", f"{done.behind:,}", age)
+        return (*first_cells, *(f"{count:,}" for count in self.sums.values()), f"{done.missing:,}")
 
     def _rate(self) -> float:
         if len(self._recent) < 2:

@@ -22,14 +22,14 @@ def quarantine(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: all of it as JSON, frames as hex.
     """
-    told = page_of(port, "quarantine")
+    page = page_of(port, "quarantine")
     if json:
-        print(json_module.dumps(told))
+        print(json_module.dumps(page))
         return 0
-    for message in told["messages"]:
+    for message in page["messages"]:
         for line in lines_of(message):
             print(line)
-    print(f"{len(told['messages'])} kept of {told['refused']} refused since the start")
+    print(f"{len(page['messages'])} kept of {page['refused']} refused since the start")
     return 0
 
 

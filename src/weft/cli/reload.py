@@ -34,11 +34,11 @@ def reload(file: Path, /, *, port: int | None = None, json: Flag = False) -> int
     read_schemas(document, file.parent)
     settings = settings_of(document, str(file))
     at = port if port is not None else settings.node.port
-    told = post(at, "reload", document)
-    name, tables = settings.node.name, told["tables"]
+    answer = post(at, "reload", document)
+    name, tables = settings.node.name, answer["tables"]
     note(document)
     wanted = {CORES[table]: getattr(settings, table) is not None for table in tables}
-    if tables and not _is_back(at, told["era"], wanted):
+    if tables and not _is_back(at, answer["era"], wanted):
         text = f"{name} does not follow {_named(tables)}\n  try: weft status --port {at}; its log says why"
         return complain(text, UNCONFIRMED)
     if json:
@@ -56,8 +56,8 @@ def _is_back(port: int, era: int, wanted: dict[str, bool]) -> bool:
     """Whether a later start of the node answers, and has exactly the wanted ones of these cores."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        told: dict[str, Any] | None = try_status(port)
-        if told is not None and told["era"] > era:
-            return all((core in told["cores"]) == is_wanted for core, is_wanted in wanted.items())
+        status: dict[str, Any] | None = try_status(port)
+        if status is not None and status["era"] > era:
+            return all((core in status["cores"]) == is_wanted for core, is_wanted in wanted.items())
         time.sleep(LOOK_S)
     return False

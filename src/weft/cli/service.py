@@ -42,12 +42,12 @@ class Places(NamedTuple):
         if self.is_staged or not BOOTED.is_dir():
             return ""
         program = shutil.which("systemctl") or "systemctl"
-        told = subprocess.run(
+        result = subprocess.run(
             [program, *(["--user"] if self.is_mine else []), *words], capture_output=True, text=True, check=False
         )
-        if told.returncode and words[0] not in {"show", "disable"}:
-            raise UserError("unavailable", f"systemctl {' '.join(words)}: {told.stderr.strip()}", "journalctl -xe")
-        return told.stdout
+        if result.returncode and words[0] not in {"show", "disable"}:
+            raise UserError("unavailable", f"systemctl {' '.join(words)}: {result.stderr.strip()}", "journalctl -xe")
+        return result.stdout
 
 
 def places_of(stage: Path | None, *, is_mine: bool) -> Places:
@@ -102,7 +102,11 @@ def install(  # tidy: each is an option of the command line
     elif file is not None:
         service, copies = _node(file, places, memory)
     else:
-        raise UserError("usage", "a node's file, or --lake", "weft service install node.toml; weft up --example")
+        raise UserError(
+            "usage",
+            "neither a node's file nor --lake is given",
+            "weft service install node.toml; weft up --example prints such a file",
+        )
     state = str(places.state) if places.is_mine else STATE
     unit = unit_of(service, sys.executable, state=state, is_mine=mine)
     if show:
@@ -118,8 +122,8 @@ def install(  # tidy: each is an option of the command line
     places.systemctl("enable", service.unit)
     places.systemctl("restart", service.unit)
     if json:
-        told = {"name": service.name, "unit": str(places.units / service.unit), "runs": not places.is_staged}
-        print(json_module.dumps(told))
+        facts = {"name": service.name, "unit": str(places.units / service.unit), "runs": not places.is_staged}
+        print(json_module.dumps(facts))
         return 0
     print(f"{service.unit} {'is written' if places.is_staged else 'runs'}: {places.units / service.unit}")
     print(
@@ -192,9 +196,9 @@ def remove(  # tidy: each is an option of the command line
     state = places.state / name
     if purge and name != "lake" and state.is_dir():
         shutil.rmtree(state)
-    kept = f"; its state stays in {state}" if state.is_dir() else ""
-    told = {"unit": unit.name, "state": str(state) if state.is_dir() else None}
-    print(json_module.dumps(told) if json else f"{unit.name} is removed{kept}")
+    state_note = f"; its state stays in {state}" if state.is_dir() else ""
+    facts = {"unit": unit.name, "state": str(state) if state.is_dir() else None}
+    print(json_module.dumps(facts) if json else f"{unit.name} is removed{state_note}")
     return 0
 
 
@@ -254,8 +258,8 @@ def _known(places: Places, name: str) -> Path:
 
 
 def _shown(places: Places, unit: str) -> dict[str, str]:
-    said = places.systemctl("show", "-p", "ActiveState,MainPID,NRestarts", unit)
-    return dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    result = places.systemctl("show", "-p", "ActiveState,MainPID,NRestarts", unit)
+    return dict(line.split("=", 1) for line in result.splitlines() if "=" in line)
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -141,7 +141,7 @@ def repeat(plan: Plan) -> str:
 def _commit() -> str:
     """Of the source this runs from, else the version."""
     try:
-        told = subprocess.run(
+        result = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607  # whichever git the developer has
             cwd=Path(__file__).parent,
             capture_output=True,
@@ -150,7 +150,7 @@ def _commit() -> str:
         )
     except OSError:
         return __version__
-    return told.stdout.strip() or __version__
+    return result.stdout.strip() or __version__
 
 
 @app.command

@@ -51,7 +51,7 @@ def sql(
         fresh: answer from drained rows, too, that no commit names yet, and say on stderr how fresh that is; never with --as-of.
     """
     if sum((json, csv, parquet is not None, arrow is not None)) > 1:
-        raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
+        raise UserError("usage", "more than one output", "one of --json, --csv, --parquet FILE, --arrow FILE")
     place = home_of(lake)
     with without("pandas"), without("numpy"), _opened(place, as_of, verify=verify, fresh=fresh) as asked:
         if out := parquet or arrow:
@@ -72,13 +72,13 @@ def _opened(lake: Path, as_of: str | None, *, verify: bool, fresh: bool) -> "Lak
     return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)), verify=verify, fresh=fresh)
 
 
-def _dated(said: str) -> str:
+def _dated(text: str) -> str:
     """`20:15` of today and `-5m` with their day, as everywhere else; all else as it is."""
-    if not said.startswith("-") and ":" not in said[:3]:
-        return said
+    if not text.startswith("-") and ":" not in text[:3]:
+        return text
     from weft.client.doc.replaying import instant_of
 
-    return datetime.fromtimestamp(instant_of(said, time.time()), UTC).isoformat()
+    return datetime.fromtimestamp(instant_of(text, time.time()), UTC).isoformat()
 
 
 def _tell(found: "list[Freshness]", *, as_json: bool) -> None:

@@ -25,20 +25,20 @@ def start(word: str) -> None:
             return
         if describes_fleet(document):
             document["node"]["config"] = str(file.resolve())
-        said = json.dumps(document, allow_nan=False).encode()
+        document_json = json.dumps(document, allow_nan=False).encode()
     except (OSError, ValueError, TypeError):
         return
-    run(said, word, *named(document))
+    run(document_json, word, *named(document))
 
 
-def run(said: bytes, where: str, *names: str) -> NoReturn:
+def run(document_json: bytes, where: str, *names: str) -> NoReturn:
     """Become the node of these settings. `where` they were read and `names` only show in lists of processes."""
     # The node is a fresh program, because the command line's libraries would double a sensor's memory. It gets its
     # settings in a file that only it can read: they may hold a token, and every user of the machine can see arguments.
     if sys.stdout is not None:  # it was closed
         sys.stdout.flush()
     number = os.memfd_create("weft-settings", 0)  # without a flag it is inherited
-    os.write(number, said)
+    os.write(number, document_json)
     os.lseek(number, 0, os.SEEK_SET)
     os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", f"{BY_FILE}{number}", where, *names])  # noqa: S606  # only our own interpreter
 

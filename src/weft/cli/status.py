@@ -103,31 +103,33 @@ def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
     answers: dict[str, dict[str, Any] | None] = {own_endpoint(asked): asked}
     if root and root not in answers:
         answers[root] = _try(ask, root)
-    teller = answers.get(root) or asked
-    heard = [endpoint_of(known["host"], known["port"]) for told in (teller, asked) for known in told["neighbours"]]
-    named = [record["endpoint"] for record in _sound(teller)]
-    answers |= _ask_all(ask, [endpoint for endpoint in (*named, *heard) if endpoint not in answers])
+    source = answers.get(root) or asked
+    neighbours = [
+        endpoint_of(known["host"], known["port"]) for status in (source, asked) for known in status["neighbours"]
+    ]
+    named = [record["endpoint"] for record in _sound(source)]
+    answers |= _ask_all(ask, [endpoint for endpoint in (*named, *neighbours) if endpoint not in answers])
     return Picture(
         asked["fleet"],
         root,
-        teller["level"] == "root",
-        number_of(teller) or 0,
-        members_of(teller, answers, now_ns),
-        teller["unassigned"],
-        [told for told in answers.values() if told],
+        source["level"] == "root",
+        number_of(source) or 0,
+        members_of(source, answers, now_ns),
+        source["unassigned"],
+        [status for status in answers.values() if status],
         answers.get(root) == SHUT,
     )
 
 
-def own_endpoint(told: dict[str, Any]) -> str:
+def own_endpoint(status: dict[str, Any]) -> str:
     """The endpoint of a node with this status: as the root knows it, else on this machine."""
-    records = [*told["tree"], told["root"]] if told["level"] == "root" else told["tree"]
-    mine = [r["endpoint"] for r in records if r.get("node", told["node"]) == told["node"] and r.get("endpoint")]
-    return str(mine[0]) if mine else endpoint_of(LOCAL, told["port"])
+    records = [*status["tree"], status["root"]] if status["level"] == "root" else status["tree"]
+    mine = [r["endpoint"] for r in records if r.get("node", status["node"]) == status["node"] and r.get("endpoint")]
+    return str(mine[0]) if mine else endpoint_of(LOCAL, status["port"])
 
 
-def _sound(teller: dict[str, Any]) -> list[dict[str, Any]]:
-    return [record for record in teller["tree"] if is_endpoint(str(record.get("endpoint")))]
+def _sound(source: dict[str, Any]) -> list[dict[str, Any]]:
+    return [record for record in source["tree"] if is_endpoint(str(record.get("endpoint")))]
 
 
 def _ask_all(ask: Ask, endpoints: Iterable[str]) -> dict[str, dict[str, Any] | None]:
@@ -145,44 +147,46 @@ def _try(ask: Ask, endpoint: str) -> dict[str, Any] | None:
         return SHUT if error.code == "login" else None
 
 
-def members_of(teller: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
+def members_of(source: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
     """The fleet as a tree, each node behind its parent; nodes without a known parent come last.
 
     An elected root is still recorded at its former place, below a parent that may now be its child: its own answer counts.
     A node that answers at another address of its machine than that of its record is the same.
     """
-    answered = {told["node"]: told for told in answers.values() if told}
-    records = [r for r in _sound(teller) if teller["level"] != "root" or r["node"] != teller["node"]]
-    found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in records) else []
+    answered = {status["node"]: status for status in answers.values() if status}
+    records = [r for r in _sound(source) if source["level"] != "root" or r["node"] != source["node"]]
+    found = [_source_itself(source)] if all(record["node"] != source["node"] for record in records) else []
     found += [
         _recorded(record, answered.get(record["node"], answers.get(record["endpoint"])), now_ns) for record in records
     ]
-    known = {member.endpoint for member in found} | {guest["endpoint"] for guest in teller["unassigned"]}
-    placed = {teller["node"], *(record["node"] for record in records)}
+    known = {member.endpoint for member in found} | {guest["endpoint"] for guest in source["unassigned"]}
+    placed = {source["node"], *(record["node"] for record in records)}
     places = {member.name: member.endpoint for member in found}
     fixed = [
-        told for endpoint, told in answers.items() if told and endpoint not in known and told["node"] not in placed
+        status
+        for endpoint, status in answers.items()
+        if status and endpoint not in known and status["node"] not in placed
     ]
-    places |= {told["name"]: own_endpoint(told) for told in fixed}
-    found += [_fixed(told, places) for told in fixed]
+    places |= {status["name"]: own_endpoint(status) for status in fixed}
+    found += [_fixed(status, places) for status in fixed]
     return _in_order(found)
 
 
-def _teller_itself(told: dict[str, Any]) -> Member:
-    number, endpoint, parent = number_of(told), own_endpoint(told), ""
-    health = told["health"]["state"]
-    return Member(0, told["name"], told["level"], told["group"], parent, endpoint, number, None, None, health)
+def _source_itself(status: dict[str, Any]) -> Member:
+    number, endpoint, parent = number_of(status), own_endpoint(status), ""
+    health = status["health"]["state"]
+    return Member(0, status["name"], status["level"], status["group"], parent, endpoint, number, None, None, health)
 
 
-def _recorded(record: dict[str, Any], told: dict[str, Any] | None, now_ns: int) -> Member:
+def _recorded(record: dict[str, Any], status: dict[str, Any] | None, now_ns: int) -> Member:
     at = record["at"]
-    if told and told["node"] != record["node"]:
-        told = None  # another node has this endpoint now
+    if status and status["node"] != record["node"]:
+        status = None  # another node has this endpoint now
     number = record["number"]
     if (
-        number is None and record["wanted"] is None and told
+        number is None and record["wanted"] is None and status
     ):  # other nodes than the root do not know what the others run
-        number = number_of(told)
+        number = number_of(status)
     return Member(
         0,
         record.get("name") or record["node"][:8],
@@ -193,20 +197,22 @@ def _recorded(record: dict[str, Any], told: dict[str, Any] | None, now_ns: int) 
         number,
         record["wanted"],
         max(0, now_ns - at) // SECOND if at is not None else None,
-        NO_ANSWER if told is None else told["health"]["state"] if told else CLOSED,
+        NO_ANSWER if status is None else status["health"]["state"] if status else CLOSED,
     )
 
 
-def _fixed(told: dict[str, Any], places: dict[str, str]) -> Member:
+def _fixed(status: dict[str, Any], places: dict[str, str]) -> Member:
     """A node that the root has not placed: its parent is fixed in its file, or unknown."""
-    parent = places.get(told["parent"]["name"], "") if told["level"] != "root" else ""
-    own, health = own_endpoint(told), told["health"]["state"]
-    return Member(0, told["name"], told["level"], told["group"], parent, own, number_of(told), None, None, health)
+    parent = places.get(status["parent"]["name"], "") if status["level"] != "root" else ""
+    own, health = own_endpoint(status), status["health"]["state"]
+    return Member(
+        0, status["name"], status["level"], status["group"], parent, own, number_of(status), None, None, health
+    )
 
 
-def number_of(told: dict[str, Any]) -> int | None:
+def number_of(status: dict[str, Any]) -> int | None:
     """The write of the configuration that a node runs, by its status; None: it has none."""
-    return told["cores"].get("configuration", {}).get("number") or None
+    return status["cores"].get("configuration", {}).get("number") or None
 
 
 def _in_order(members: Sequence[Member]) -> list[Member]:
@@ -292,16 +298,16 @@ def heading(picture: Picture) -> str:
     if picture.has_root and not picture.root:
         return f"fleet {picture.fleet}, its root has just started: it leads after two heartbeats"
     if picture.has_root:
-        held = next((holding(node) for node in picture.nodes if own_endpoint(node) == picture.root), "")
-        return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}{held}"
+        holding_text = next((holding(node) for node in picture.nodes if own_endpoint(node) == picture.root), "")
+        return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}{holding_text}"
     silence = "shows all of it on its own machine only" if picture.is_shut else "does not answer"
     where = f"its root {picture.root} {silence}" if picture.root else "no root is known here"
     return f"fleet {picture.fleet}, {where}; this is what {picture.nodes[0]['name']} knows"
 
 
-def holding(told: dict[str, Any]) -> str:
+def holding(status: dict[str, Any]) -> str:
     """How many pairs of the configuration a node has, and the beginning of their digest; empty: it has only a part."""
-    facts = told["cores"].get("configuration", {})
+    facts = status["cores"].get("configuration", {})
     digest = facts.get("digest")
     return f", {facts['pairs']} pairs, digest {digest[:DIGEST_SHOWN]}" if digest else ""
 
@@ -310,12 +316,12 @@ def diverged(nodes: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """Nodes whose configuration differs from the root's at the same number, each with what to do."""
     found: dict[int, dict[str, str]] = {}
     for node in nodes:
-        if (number := number_of(node)) is not None and (held := holding(node)):
-            found.setdefault(number, {}).setdefault(held, node["name"])
+        if (number := number_of(node)) is not None and (text := holding(node)):
+            found.setdefault(number, {}).setdefault(text, node["name"])
     return [
         (
             f"at number {number} of the configuration "
-            + "; ".join(f"{name} has{held[1:]}" for held, name in by.items()),
+            + "; ".join(f"{name} has{text[1:]}" for text, name in by.items()),
             "wait a minute: the lower node asks for everything again; if they still differ, keep both states and ask for help",
         )
         for number, by in found.items()
@@ -365,9 +371,9 @@ def troubles(picture: Picture) -> list[tuple[str, str]]:
     found += diverged(picture.nodes)
     placeless = {guest["endpoint"] for guest in picture.unassigned}
     for node in picture.nodes:
-        is_told = own_endpoint(node) in placeless
+        is_listed = own_endpoint(node) in placeless
         for name, check, text, mend in troubles_of(node):
-            if check != "parent" or not is_told:
+            if check != "parent" or not is_listed:
                 found.append((f"{name}: {check}: {text}", mend))
     return found
 
@@ -413,12 +419,12 @@ def memory_of(node: dict[str, Any]) -> list[tuple[str, ...]]:
         (
             node["name"],
             core,
-            f"{told['bytes'] / 1e6:.1f} MB",
-            f"{told['budget_bytes'] / 1e6:.0f} MB",
-            str(sum(part["refused"] for part in told["parts"].values())),
+            f"{memory['bytes'] / 1e6:.1f} MB",
+            f"{memory['budget_bytes'] / 1e6:.0f} MB",
+            str(sum(part["refused"] for part in memory["parts"].values())),
         )
-        for core, told in node.get("memory", {"cores": {}})["cores"].items()
-        if told["parts"]
+        for core, memory in node.get("memory", {"cores": {}})["cores"].items()
+        if memory["parts"]
     ]
 
 

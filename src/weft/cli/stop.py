@@ -25,8 +25,8 @@ def stop(group: str = "", /, *, port: AskedPort = PORT, json: Annotated[bool, Pa
         port: the root's name, its state directory, or the first of its ten ports.
         json: the stopped nodes and those without an answer, as JSON.
     """
-    told = order(port, "stop", group=group)
-    stopped, missing = told["stopped"], told["missing"]
+    answer = order(port, "stop", group=group)
+    stopped, missing = answer["stopped"], answer["missing"]
     if json:
         print(to_json.dumps({"stopped": stopped, "missing": missing}))
     else:

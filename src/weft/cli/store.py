@@ -67,8 +67,8 @@ def found(
         raise UserError(
             "bad-yaml", f"this is no YAML of a value: {error.why}", 'weft store found "our house"'
         ) from None
-    told = ordered(port, "store-found", value=packed.hex())
-    return _tell(told, "{node} has founded the store", json=json)
+    answer = ordered(port, "store-found", value=packed.hex())
+    return _tell(answer, "{node} has founded the store", json=json)
 
 
 @app.command
@@ -79,24 +79,28 @@ def state(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
-    told = ordered(port, "store-show", what="state")
-    if isinstance(told, int):
-        return told
+    answer = ordered(port, "store-show", what="state")
+    if isinstance(answer, int):
+        return answer
     if json:
-        return _tell(told, "", json=True)
-    serves = "serves clients" if told["serves"] else "serves nobody yet"
-    print(f"{clean(str(told['node']))}: {told['state']}, {serves}; change {told['tick']:,}, tock {told['tock']:,}")
-    if not told["serves"] and told["state"] in WAITING:
-        print(f"it {WAITING[told['state']]}")
-    if told.get("read_only"):
-        print(f"takes no writes: {told['read_only']}")
-    print(f"{told['entries']:,} entries, {told['tombstones']:,} deleted ones, {told['value_bytes']:,} bytes of values")
-    members = f"{_count(told['members'], 'other node')} linked, {_count(told['foreign'], 'MoaT-KV server')}"
-    print(f"{members}{', a broker' if told.get('has_broker') else ''}")
-    for name, ranges in told["missing"].items():
+        return _tell(answer, "", json=True)
+    serves = "serves clients" if answer["serves"] else "serves nobody yet"
+    print(
+        f"{clean(str(answer['node']))}: {answer['state']}, {serves}; change {answer['tick']:,}, tock {answer['tock']:,}"
+    )
+    if not answer["serves"] and answer["state"] in WAITING:
+        print(f"it {WAITING[answer['state']]}")
+    if answer.get("read_only"):
+        print(f"takes no writes: {answer['read_only']}")
+    print(
+        f"{answer['entries']:,} entries, {answer['tombstones']:,} deleted ones, {answer['value_bytes']:,} bytes of values"
+    )
+    members = f"{_count(answer['members'], 'other node')} linked, {_count(answer['foreign'], 'MoaT-KV server')}"
+    print(f"{members}{', a broker' if answer.get('has_broker') else ''}")
+    for name, ranges in answer["missing"].items():
         print(f"missing of {clean(name)}: {_shown(ranges)}")
-    if told.get("conflicts"):
-        print(f"{_count(told['conflicts'], 'conflict')} so far: weft store conflicts")
+    if answer.get("conflicts"):
+        print(f"{_count(answer['conflicts'], 'conflict')} so far: weft store conflicts")
     return DONE
 
 
@@ -108,9 +112,9 @@ def members(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
-    told = ordered(port, "store-show", what="members")
-    if isinstance(told, int) or json:
-        return _tell(told, "", json=json)
+    answer = ordered(port, "store-show", what="members")
+    if isinstance(answer, int) or json:
+        return _tell(answer, "", json=json)
     rows = [
         (
             clean(row["node"]),
@@ -120,7 +124,7 @@ def members(*, port: AskedPort = PORT, json: Flag = False) -> int:
             f"{row['tick']:,}",
             f"{row['missing']:,}",
         )
-        for row in told["members"]
+        for row in answer["members"]
     ]
     return _table(("node", "kind", "link", "endpoint", "last change", "missing"), rows)
 
@@ -137,14 +141,14 @@ def conflicts(*, restore: int | None = None, port: AskedPort = PORT, json: Flag 
         json: as JSON.
     """
     if restore is not None:
-        told = ordered(port, "store-restore", number=restore)
-        return _tell(told, "{path} has the value again that had lost", json=json)
-    told = ordered(port, "store-show", what="conflicts")
-    if isinstance(told, int) or json:
-        return _tell(_read(told, "conflicts"), "", json=json)
+        answer = ordered(port, "store-restore", number=restore)
+        return _tell(answer, "{path} has the value again that had lost", json=json)
+    answer = ordered(port, "store-show", what="conflicts")
+    if isinstance(answer, int) or json:
+        return _tell(_read(answer, "conflicts"), "", json=json)
     rows = [
         (str(row["number"]), clean(row["path"]), row["reason"], _side(row["kept"]), _side(row["lost"]))
-        for row in told["conflicts"]
+        for row in answer["conflicts"]
     ]
     return _table(("number", "path", "reason", "kept", "lost"), rows, "no conflicts")
 
@@ -160,10 +164,10 @@ def orphans(*, replay: Flag = False, port: AskedPort = PORT, json: Flag = False)
     """
     if replay:
         return _tell(ordered(port, "store-replay"), "{written} are written anew", json=json)
-    told = ordered(port, "store-show", what="orphans")
-    if isinstance(told, int) or json:
-        return _tell(_read(told, "orphans"), "", json=json)
-    return _table(("path", "value"), [(clean(row["path"]), _side(row)) for row in told["orphans"]], "no orphans")
+    answer = ordered(port, "store-show", what="orphans")
+    if isinstance(answer, int) or json:
+        return _tell(_read(answer, "orphans"), "", json=json)
+    return _table(("path", "value"), [(clean(row["path"]), _side(row)) for row in answer["orphans"]], "no orphans")
 
 
 @nodes.command
@@ -190,21 +194,23 @@ def deleter(what: What = "list", /, *names: str, port: AskedPort = PORT, json: F
     """
     if what in ("add", "remove") and not names:
         raise UserError("usage", f"nobody to {what}", f"weft store deleter {what} NAME")
-    held: list[str] = []
-    if what != "set" and (status := at_store(None, port, _reading(held), reads=True)) != DONE:
+    deleters: list[str] = []
+    if what != "set" and (status := at_store(None, port, _reading(deleters), reads=True)) != DONE:
         return status
     if what in ("add", "set"):
         _warn_of_strangers(names, port)
     if what != "list":
-        wanted = {"add": [*held, *names], "remove": [name for name in held if name not in names], "set": names}[what]
-        told = ordered(port, "store-deleters", nodes=list(dict.fromkeys(wanted)))
-        if isinstance(told, int):
-            return told
-        held = list(dict.fromkeys(wanted))
+        wanted = {"add": [*deleters, *names], "remove": [name for name in deleters if name not in names], "set": names}[
+            what
+        ]
+        answer = ordered(port, "store-deleters", nodes=list(dict.fromkeys(wanted)))
+        if isinstance(answer, int):
+            return answer
+        deleters = list(dict.fromkeys(wanted))
     if json:
-        print_json({"deleters": held})
+        print_json({"deleters": deleters})
     else:
-        print("\n".join(map(clean, held)) or "all nodes")
+        print("\n".join(map(clean, deleters)) or "all nodes")
     return DONE
 
 
@@ -219,13 +225,13 @@ def accept_tick(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
-    told = ordered(port, "store-show", what="state")
-    if isinstance(told, dict) and told.get("read_only") != "unconfirmed":
+    answer = ordered(port, "store-show", what="state")
+    if isinstance(answer, dict) and answer.get("read_only") != "unconfirmed":
         return complain(
-            f"nothing is to be accepted: {told['node']} writes under its own name\n  try: weft store state", 1
+            f"nothing is to be accepted: {answer['node']} writes under its own name\n  try: weft store state", 1
         )
     return _tell(
-        told if isinstance(told, int) else ordered(port, "store-accept-tick"),
+        answer if isinstance(answer, int) else ordered(port, "store-accept-tick"),
         "{node} goes on after its change {tick}",
         json=json,
     )
@@ -233,8 +239,8 @@ def accept_tick(*, port: AskedPort = PORT, json: Flag = False) -> int:
 
 def _warn_of_strangers(names: Sequence[str], port: int) -> None:
     """Warn of names that no node has: a deletion would wait for them for ever."""
-    told = ordered(port, "store-show", what="members") if names else {}
-    known = [row["node"] for row in told.get("members", ())] if isinstance(told, dict) else names
+    answer = ordered(port, "store-show", what="members") if names else {}
+    known = [row["node"] for row in answer.get("members", ())] if isinstance(answer, dict) else names
     for name in names:
         if name not in known:
             text = (
@@ -247,36 +253,36 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _reading(held: list[str]) -> Any:
+def _reading(deleters: list[str]) -> Any:
     async def work(client: Client) -> int:
         value = await client.get(DELETERS)
-        held.extend(value["nodes"] if isinstance(value, dict) else ())
+        deleters.extend(value["nodes"] if isinstance(value, dict) else ())
         return DONE
 
     return work
 
 
-def _tell(told: dict[str, Any] | int, words: str, *, json: bool) -> int:
-    if isinstance(told, int):
-        return told
+def _tell(answer: dict[str, Any] | int, words: str, *, json: bool) -> int:
+    if isinstance(answer, int):
+        return answer
     if json:
-        print_json({name: fact for name, fact in told.items() if name != "answer"})
+        print_json({name: fact for name, fact in answer.items() if name != "answer"})
     elif words:
-        print(words.format(**{name: clean(str(fact)) for name, fact in told.items()}))
+        print(words.format(**{name: clean(str(fact)) for name, fact in answer.items()}))
     return DONE
 
 
-def _read(told: dict[str, Any] | int, name: str) -> dict[str, Any] | int:
+def _read(answer: dict[str, Any] | int, name: str) -> dict[str, Any] | int:
     """A node's answer with the bytes of values decoded."""
     from weft.cli.store_lines import plain as as_json
 
-    if isinstance(told, int):
-        return told
-    for row in told[name]:
+    if isinstance(answer, int):
+        return answer
+    for row in answer[name]:
         for side in (row, row.get("kept", {}), row.get("lost", {})):
             if "value" in side:
                 side["value"] = as_json(unpack(bytes.fromhex(side["value"])))
-    return told
+    return answer
 
 
 def _side(side: dict[str, Any]) -> str:

@@ -69,13 +69,13 @@ def audit(
 
 def _members(node: str | None, port: int) -> tuple[str, ...] | int:
     """The addresses of all linked members' stores, or the exit status after a complaint."""
-    told = ordered(port, "store-show", what="members") if node is None else {}
-    if isinstance(told, int):
-        return told
-    found = [row["endpoint"] for row in told.get("members", ()) if row["link"] == "mesh"]
+    answer = ordered(port, "store-show", what="members") if node is None else {}
+    if isinstance(answer, int):
+        return answer
+    found = [row["endpoint"] for row in answer.get("members", ()) if row["link"] == "mesh"]
     if not found:
         raise UserError(
-            "usage", "compared with which stores?", "weft store audit HOST:PORT; weft store members lists the nodes"
+            "usage", "no store to compare with", "weft store audit HOST:PORT; weft store members lists the nodes"
         )
     return tuple(shifted(endpoint, STORE_PORT) for endpoint in found)
 
@@ -167,9 +167,9 @@ def _value(event: Event | None) -> Any:
 
 def _facts(each: Differing) -> dict[str, Any]:
     sides = {"here": each.here, "there": each.there}
-    told = {
+    facts = {
         name: {"value": plain(_value(event)), "by": event.node, "tick": event.tick}
         for name, event in sides.items()
         if event
     }
-    return {"path": text_of(each.path), **told}
+    return {"path": text_of(each.path), **facts}

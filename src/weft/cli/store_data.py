@@ -171,7 +171,7 @@ def delete(
     """
     conditions = _conditions(if_chain, if_value)
     if tree and conditions:
-        raise UserError("usage", "a tree is deleted without conditions", "--tree alone")
+        raise UserError("usage", "--tree takes no conditions", "--tree without --if-chain and --if-value")
 
     async def work(client: Client) -> int:
         if tree:
@@ -273,11 +273,11 @@ def watch(
     async def follow(client: Client) -> None:
         left = count
         mode: Mode = "latest" if latest else "all"
-        async for told in client.watch(path, fetch=fetch, since=position, mode=mode, marks=True):
-            if isinstance(told, Mark):
-                _tell_mark(told, json=json)
+        async for change in client.watch(path, fetch=fetch, since=position, mode=mode, marks=True):
+            if isinstance(change, Mark):
+                _tell_mark(change, json=json)
                 continue
-            _tell_change(told, json=json)
+            _tell_change(change, json=json)
             left = None if left is None else left - 1
             if left == 0:
                 return
@@ -294,11 +294,11 @@ def watch(
 
 def _value(value: str | None, flags: dict[str, str | None]) -> Any:
     """The value, from whichever of its options was given; UserError if it was not exactly one."""
-    said = {how: word for how, word in {"value": value, **flags}.items() if word is not None}
-    if len(said) != 1:
-        what = "no value" if not said else "more than one value"
-        raise UserError("usage", f"{what} is said", f"weft set PATH VALUE, or one of {SAYING}")
-    [(how, word)] = said.items()
+    given = {how: word for how, word in {"value": value, **flags}.items() if word is not None}
+    if len(given) != 1:
+        what = "no value" if not given else "more than one value"
+        raise UserError("usage", f"{what} is given", f"weft set PATH VALUE, or one of {SAYING}")
+    [(how, word)] = given.items()
     if how == "value" and OPTION.match(word):  # probably a mistyped option
         raise UserError("usage", f"{word!r} is no option here", f"-v {word} if it is the value; {SAYING}")
     readers: dict[str, Callable[[str], Any]] = {
@@ -400,8 +400,8 @@ def _raw(value: Any) -> str:
 def _tell(path: str, written: Written, *, chain: bool, json: bool) -> None:
     if json:
         before = {} if written.before is MISSING else {"before": plain(written.before)}
-        told = {"path": path, "changed": written.is_changed} | chain_facts(written.chain, written.tock)
-        print_json(told | before)
+        facts = {"path": path, "changed": written.is_changed} | chain_facts(written.chain, written.tock)
+        print_json(facts | before)
     elif chain:
         print(links(written.chain))
 

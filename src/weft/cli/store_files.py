@@ -255,10 +255,10 @@ def _copy(file: Path, port: int, *, whole: bool, json: bool) -> int:
             more = next(pieces, None)
             records = [base64.b64encode(record).decode() for record in piece]
             where = {"is_first": is_first, "is_last": more is None, "is_whole": whole}
-            told = ordered(port, "store-copy", records=records, **where)
-            if isinstance(told, int):
-                return told
-            merged, refused, is_first = merged + told["merged"], refused + told["refused"], False
+            answer = ordered(port, "store-copy", records=records, **where)
+            if isinstance(answer, int):
+                return answer
+            merged, refused, is_first = merged + answer["merged"], refused + answer["refused"], False
             step(len(piece), "")
             if more is None:
                 break
@@ -275,13 +275,13 @@ def _copy(file: Path, port: int, *, whole: bool, json: bool) -> int:
 
 
 def _pieces(records: Iterator[bytes]) -> Iterator[tuple[bytes, ...]]:
-    held: list[bytes] = []
+    batch: list[bytes] = []
     size = 0
     for record in records:
-        if held and (len(held) >= PIECE_RECORDS or size + len(record) > PIECE_BYTES):
-            yield tuple(held)
-            held, size = [], 0
-        held.append(record)
+        if batch and (len(batch) >= PIECE_RECORDS or size + len(record) > PIECE_BYTES):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(record)
         size += len(record)
-    if held:
-        yield tuple(held)
+    if batch:
+        yield tuple(batch)

@@ -91,14 +91,14 @@ def _line(version: "Version") -> str:
 
 
 def _facts(version: "Version") -> dict[str, Any]:
-    told: dict[str, Any] = {"path": version.path, "deleted": version.deleted}
+    facts: dict[str, Any] = {"path": version.path, "deleted": version.deleted}
     if version.text is not None:
-        told["value"] = plain(version.value)
+        facts["value"] = plain(version.value)
     chain = [[link["node"], link["tick"]] for link in version.chain or []]
     upto = None if version.to_us is None else version.to_us * 1_000
     when = {"from": version.from_us * 1_000, "to": upto, "received": version.received_us * 1_000}
     return (
-        told
+        facts
         | {"node": version.node, "tick": version.tick, "tock": version.tock, "by": version.by, "chain": chain}
         | when
     )

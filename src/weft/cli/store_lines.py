@@ -76,12 +76,12 @@ def links(chain: Chain | None) -> str:
 
 def facts(entry: Entry) -> dict[str, Any]:
     """An entry for JSON; a deleted one has no `value`."""
-    told: dict[str, Any] = {"path": entry.text}
+    found: dict[str, Any] = {"path": entry.text}
     if entry.is_there:
-        told["value"] = plain(entry.value)
+        found["value"] = plain(entry.value)
     if entry.until is not None:
-        told["until"] = entry.until
-    return told | chain_facts(entry.chain, entry.tock)
+        found["until"] = entry.until
+    return found | chain_facts(entry.chain, entry.tock)
 
 
 def chain_facts(chain: Chain | None, tock: int) -> dict[str, Any]:

@@ -47,14 +47,14 @@ def type_(  # tidy: each is an option of the command line
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
-    said: dict[str, Any] | None = None
+    rule: dict[str, Any] | None = None
     if schema is not None:
-        said = {"schema": _yaml(_text(schema)), "good": [*map(_yaml, good)], "bad": [*map(_yaml, bad)]}
+        rule = {"schema": _yaml(_text(schema)), "good": [*map(_yaml, good)], "bad": [*map(_yaml, bad)]}
     elif good or bad:
         raise UserError(
             "usage", "examples belong to a schema", "weft store type NAME --schema @FILE --good V --good V --bad V"
         )
-    return _rule(("type",), name, said, delete=delete, json=json, at=(node, port))
+    return _rule(("type",), name, rule, delete=delete, json=json, at=(node, port))
 
 
 def match(
@@ -77,8 +77,8 @@ def match(
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
-    said = None if type_ is None else {"type": PathValue(_path(type_))}
-    return _rule(("match",), pattern, said, delete=delete, json=json, at=(node, port))
+    rule = None if type_ is None else {"type": PathValue(_path(type_))}
+    return _rule(("match",), pattern, rule, delete=delete, json=json, at=(node, port))
 
 
 def codec(  # tidy: each is an option of the command line
@@ -105,10 +105,10 @@ def codec(  # tidy: each is an option of the command line
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
-    said: dict[str, Any] | None = None
+    rule: dict[str, Any] | None = None
     if built_in is not None:
-        said = {"name": built_in, "in": [*map(_yaml, examples_in)], "out": [*map(_yaml, out)]}
-    return _rule(("codec",), name, said, delete=delete, json=json, at=(node, port))
+        rule = {"name": built_in, "in": [*map(_yaml, examples_in)], "out": [*map(_yaml, out)]}
+    return _rule(("codec",), name, rule, delete=delete, json=json, at=(node, port))
 
 
 def conv(  # tidy: each is an option of the command line
@@ -134,14 +134,14 @@ def conv(  # tidy: each is an option of the command line
         port: first of the ten ports of a node of this machine.
     """
     top = ("conv",) if group is None else ("conv", group)
-    said = None if codec is None else {"codec": PathValue(_path(codec))}
-    return _rule(top, pattern, said, delete=delete, json=json, at=(node, port))
+    rule = None if codec is None else {"codec": PathValue(_path(codec))}
+    return _rule(top, pattern, rule, delete=delete, json=json, at=(node, port))
 
 
 def _rule(  # tidy: the options of four commands
     top: Where,
     name: str | None,
-    said: dict[str, Any] | None,
+    rule: dict[str, Any] | None,
     *,
     delete: bool,
     json: bool,
@@ -150,15 +150,15 @@ def _rule(  # tidy: the options of four commands
     """List, show, write or delete one entry of the hidden tree."""
     base: Where = (None, *top)
     path = base if name is None else (*base, *_path(name))
-    if name is None and (delete or said is not None):
-        raise UserError("usage", "which one?", f"weft store {top[0]} NAME")
+    if name is None and (delete or rule is not None):
+        raise UserError("usage", "no name is given", f"weft store {top[0]} NAME")
 
     async def work(client: Client) -> int:
         if delete:
             written = await client.delete(path)
             return DONE if written.is_changed else _absent(path)
-        if said is not None:
-            await client.set(path, said)
+        if rule is not None:
+            await client.set(path, rule)
             return DONE
         if name is None:
             return await _list(client, base, json=json)
@@ -168,7 +168,7 @@ def _rule(  # tidy: the options of four commands
         print_json(plain(entry.value)) if json else print(document(entry.value))
         return DONE
 
-    return at_store(*at, work, reads=said is None and not delete)
+    return at_store(*at, work, reads=rule is None and not delete)
 
 
 async def _list(client: Client, base: Where, *, json: bool) -> int:

@@ -111,15 +111,15 @@ def cells(table: "pa.Table") -> Iterator[list[str]]:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else clean(_said(value))
+    return "" if value is None else clean(_text_of(value))
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     """A value as text, also nested ones, without Python's notation."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_said(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_text_of(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_said, value)) + "]"
+        return "[" + ", ".join(map(_text_of, value)) + "]"
     if isinstance(value, tuple):  # an entry of a map
-        return ": ".join(map(_said, value))
+        return ": ".join(map(_text_of, value))
     return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value)

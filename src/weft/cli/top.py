@@ -47,8 +47,8 @@ def top(*, port: AskedPort = PORT, once: Flag = False, json: Flag = False) -> in
     from rich.live import Live
 
     with _keys() as pressed, Live(console=out, screen=True, auto_refresh=False) as live:
-        for told in pictures(port):
-            screen.take(told)
+        for picture in pictures(port):
+            screen.take(picture)
             live.update(view(screen, width=out.width, height=out.height), refresh=True)
             if pressed():
                 break

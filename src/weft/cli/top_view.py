@@ -37,17 +37,17 @@ class Screen:
         self.at_ms = 0
         """The time of the newest picture, by the clock of the node that made it."""
 
-    def take(self, told: dict[str, Any]) -> None:
+    def take(self, picture: dict[str, Any]) -> None:
         """Apply a picture, or the changes since the last one."""
-        if told.get("whole"):
+        if picture.get("whole"):
             self.nodes.clear()
-        self.head, self.at_ms = told.get("head", self.head), told["at"]
-        for node, changed in told.get("nodes", {}).items():
+        self.head, self.at_ms = picture.get("head", self.head), picture["at"]
+        for node, changed in picture.get("nodes", {}).items():
             row = self.nodes.setdefault(node, {"values": {}, "troubles": [], "much": 0, "parent": "", "name": node})
             values = {name: _joined(row["values"].get(name), new) for name, new in changed.get("values", {}).items()}
             row |= {**changed, "values": row["values"] | values}
             self.nodes[node] = row
-        for node in told.get("gone", ()):
+        for node in picture.get("gone", ()):
             self.nodes.pop(node, None)
 
     def lines(self) -> "list[Line]":
@@ -135,7 +135,7 @@ def numbers(screen: Screen) -> str:
 
 def _missing(count: int, lost: int, rows: list[Row]) -> str:
     """How many samples are missing. What silent machines have measured since is unknown, so they are named."""
-    silent = [row["name"] for row in rows if any(said.startswith("silent") for _, said, *_ in row["troubles"])]
+    silent = [row["name"] for row in rows if any(text.startswith("silent") for _, text, *_ in row["troubles"])]
     if not count and silent:
         return f"none known, silent: {clean(_names(silent))}"
     return f"{count:,}" + (f", {lost:,} of them lost" if lost else "")
@@ -196,8 +196,8 @@ def busiest(row: Row, name_max: int = 24) -> str:
 
 
 def _meter(values: list[float | None], at_ms: int, *, is_wide: bool) -> Text:
-    said = percent(values)
-    return Text(f"{spark(values, at_ms // 5_000)} {said}" if is_wide else said)
+    text = percent(values)
+    return Text(f"{spark(values, at_ms // 5_000)} {text}" if is_wide else text)
 
 
 def percent(values: list[float | None]) -> str:
@@ -219,8 +219,8 @@ def _strip(strip: str) -> Text:
 
 def _trouble(trouble: list[Any], name: str, at_ms: int) -> Text:
     much, text, todo, since = trouble
-    said = f"{text} for {span(at_ms - since)}" if since else text
-    made = Text(f"  {SIGNS[much]} {clean(name)}: {clean(said)}", style=STYLES[much])
+    full_text = f"{text} for {span(at_ms - since)}" if since else text
+    made = Text(f"  {SIGNS[much]} {clean(name)}: {clean(full_text)}", style=STYLES[much])
     return made.append(f" → {clean(todo)}", style="dim") if todo else made
 
 
@@ -232,9 +232,9 @@ def _joined(before: list[float | None] | None, new: list[float | None]) -> list[
     """Points of a meter with newer ones, which replace those in the same slots."""
     if not before or new[0] is None or before[0] is None:
         return new
-    kept = before[: 1 + max(0, int(new[0] - before[0]))]
-    kept += [None] * (1 + int(new[0] - before[0]) - len(kept))
-    points = [*kept[1:], *new[1:]]
+    joined = before[: 1 + max(0, int(new[0] - before[0]))]
+    joined += [None] * (1 + int(new[0] - before[0]) - len(joined))
+    points = [*joined[1:], *new[1:]]
     dropped = max(0, len(points) - POINTS)
     return [before[0] + dropped, *points[dropped:]] if new[0] >= before[0] else new
 

@@ -90,8 +90,8 @@ def trace(
     query = (
         {"origin": named, "sequence": sequence} | ({"stream": stream} if stream else {}) | ({"era": era} if era else {})
     )
-    told = {endpoint: _ask(endpoint, query) for endpoint in way}
-    roads = roads_of(sequence, way, told)
+    reports = {endpoint: _ask(endpoint, query) for endpoint in way}
+    roads = roads_of(sequence, way, reports)
     if lake is not None:
         roads = list(_with_lake(roads, lake, named, sequence, stream, era))
     roads = [road for road in roads if era is not None or road.era == _latest(roads, road.stream)]
@@ -99,9 +99,9 @@ def trace(
         print(to_json.dumps(_facts(road)) if json else "\n".join(_lines(road)))
     if roads:
         return DONE
-    asked = ", ".join(clean(status["name"]) for status in way.values())
+    names = ", ".join(clean(status["name"]) for status in way.values())
     mend = "--lake DIR, since journals forget what is safe; or weft lake missing"
-    return complain(f"no node has {clean(origin)}:{sequence} (asked: {asked})\n  try: {mend}", NOT_SO)
+    return complain(f"no node has {clean(origin)}:{sequence} (asked: {names})\n  try: {mend}", NOT_SO)
 
 
 def _name_of(what: str, number: int | None) -> tuple[str, int]:
@@ -120,23 +120,23 @@ Way = dict[str, dict[str, Any]]
 def _way(port: int, origin: str) -> tuple[Way, str]:
     """The status of the origin and of all nodes above it, or of all nodes if it is no node; and the origin's UUID."""
     picture = picture_of(port, status_of, time.time_ns())
-    nodes = {own_endpoint(told): told for told in picture.nodes}
-    made_by = [endpoint for endpoint, told in nodes.items() if origin in (told["name"], told["node"])]
+    nodes = {own_endpoint(status): status for status in picture.nodes}
+    made_by = [endpoint for endpoint, status in nodes.items() if origin in (status["name"], status["node"])]
     if not made_by:
         return dict(list(nodes.items())[:NODES_MAX]), origin
     way: Way = {}
     endpoint = made_by[0]
     while endpoint and endpoint not in way and len(way) < DEPTH_MAX:
-        told = nodes.get(endpoint) or _status(endpoint)
-        if told is None:
+        status = nodes.get(endpoint) or _status(endpoint)
+        if status is None:
             break
-        way[endpoint] = told
-        endpoint = _parent_of(told)
+        way[endpoint] = status
+        endpoint = _parent_of(status)
     return way, str(nodes[made_by[0]]["node"])
 
 
-def _parent_of(told: dict[str, Any]) -> str:
-    link = str(told["parent"]["endpoint"])
+def _parent_of(status: dict[str, Any]) -> str:
+    link = str(status["parent"]["endpoint"])
     return endpoint_of(host_of(link), port_of(link) - LINK) if is_endpoint(link) else ""
 
 
@@ -149,22 +149,22 @@ def _status(endpoint: str) -> dict[str, Any] | None:
 
 def _ask(endpoint: str, query: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        told = to_json.loads(text_of(port_of(endpoint), f"trace?{urlencode(query)}", host_of(endpoint) or LOCAL))
+        reports = to_json.loads(text_of(port_of(endpoint), f"trace?{urlencode(query)}", host_of(endpoint) or LOCAL))
     except (UserError, ValueError):
         return []
-    return told if isinstance(told, list) else []
+    return reports if isinstance(reports, list) else []
 
 
 # The answers
 
 
-def roads_of(sequence: int, way: Way, told: dict[str, list[dict[str, Any]]]) -> list[Road]:
+def roads_of(sequence: int, way: Way, reports: dict[str, list[dict[str, Any]]]) -> list[Road]:
     """One road per record that was found, with the reports of each node, in the order of the road."""
     roads: dict[tuple[str, str, int | None], Road] = {}
     names = {status["node"]: status["name"] for status in way.values()}
     for endpoint, status in way.items():
         parent = way.get(_parent_of(status), {}).get("name") or status["parent"]["name"] or "a parent"
-        for found in told[endpoint]:
+        for found in reports[endpoint]:
             key = (found["stream"], found["origin"], found["era"])
             name = names.get(found["origin"], "")
             road = roads.setdefault(key, Road(*key, name, sequence, found.get("key", ""), []))

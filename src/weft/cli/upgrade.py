@@ -144,7 +144,7 @@ def of_fleet(port: int, ask: Ask = status_of) -> Iterator[Finding]:
 
 def spools(picture: Picture) -> Finding:
     """Records that have not reached the root are on one disk only while its node is upgraded."""
-    waiting = {told["name"]: _unsafe(told) for told in picture.nodes}
+    waiting = {status["name"]: _unsafe(status) for status in picture.nodes}
     named = ", ".join(f"{name} {count:,}" for name, count in sorted(waiting.items()) if count > SPOOL_MAX)
     if not named:
         return Finding("spool", FINE, "no node has more than a moment's records that are not safe at the root")
@@ -159,8 +159,8 @@ def spools(picture: Picture) -> Finding:
 SPOOL_MAX: Final = 10_000  # records that a busy node makes in a second or two
 
 
-def _unsafe(told: dict[str, Any]) -> int:
-    carrier = told["cores"].get("carrier", {})
+def _unsafe(status: dict[str, Any]) -> int:
+    carrier = status["cores"].get("carrier", {})
     return int(carrier.get("spool_records", 0))
 
 
@@ -175,7 +175,7 @@ def order_of(picture: Picture) -> str:
 def of_lake(place: Layout) -> Finding:
     """Whether this version knows the format of the lake."""
     try:
-        told = msgspec.json.decode(place.lake_json.read_bytes(), type=LakeJson)
+        lake = msgspec.json.decode(place.lake_json.read_bytes(), type=LakeJson)
     except (OSError, msgspec.DecodeError) as error:
         return Finding(
             "lake",
@@ -183,8 +183,8 @@ def of_lake(place: Layout) -> Finding:
             f"{place.lake_json} cannot be read: {error}",
             "--lake DIR, the directory that the root drains into",
         )
-    newer = [name for name, version in told.schemas.items() if version > schemas.VERSION]
-    if told.format > layout.FORMAT or newer:
+    newer = [name for name, version in lake.schemas.items() if version > schemas.VERSION]
+    if lake.format > layout.FORMAT or newer:
         text = f"{place.root} is written by a later Weft than this, {__version__}"
         return Finding("lake", BROKEN, text, "the version that wrote it, or a later one")
-    return Finding("lake", FINE, f"{place.root} has format {told.format}, as this version writes it")
+    return Finding("lake", FINE, f"{place.root} has format {lake.format}, as this version writes it")

@@ -25,7 +25,9 @@ def port_of(word: str) -> int:
     """The first port of the node that is meant by a number, a name, a state directory, or a socket in one."""
     if word.isascii() and word.isdecimal():
         if not 0 < int(word) <= PORT_MAX:
-            raise UserError("usage", f"{word} is no port that a node's ten may begin with", f"1 to {PORT_MAX}")
+            raise UserError(
+                "usage", f"{word} cannot be the first of a node's ten ports", f"a port from 1 to {PORT_MAX}"
+            )
         return int(word)
     if word.startswith("tcp://"):
         return _of_endpoint(word.removeprefix("tcp://"))

@@ -161,7 +161,7 @@ def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = N
 
     every = seconds(period)
     if ticks is not None and ticks < 1:
-        raise UserError("usage", f"--ticks {ticks}", "at least 1")
+        raise UserError("usage", f"--ticks {ticks} is too few", "--ticks 1, or more")
     if not real:
         return shown(virtual(ticks or TICKS, round(every * SECOND / MILLISECOND)), json=json)
     from weft.cli.demos.real import real as with_processes

@@ -368,7 +368,9 @@ def _words_of_hand() -> Callable[[], list[str]]:
 def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_json: bool = False) -> int:
     """Run the demonstration; returns 0 if it passed, else 1."""
     if not 0 < plan.cut_s < plan.join_s:
-        raise UserError("usage", f"--cut {plan.cut_s:g} --join {plan.join_s:g}", "--cut 5 --join 25")
+        raise UserError(
+            "usage", f"--cut {plan.cut_s:g} is not between 0 and --join {plan.join_s:g}", "--cut 5 --join 25"
+        )
     if not plan.is_by_hand and plan.join_s <= (disputed_s := _disputed_at(plan.cut_s)):
         text = f"until {plan.join_s:g} s there is no disagreement yet, and so no conflict to show"
         raise UserError("usage", text, f"--cut {plan.cut_s:g} --join {disputed_s + STEP_S * 6:.1f}")

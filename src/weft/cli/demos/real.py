@@ -127,9 +127,9 @@ class Nodes:
         return all(self._is_joined(name, parent) for name, parent in PARENTS.items())
 
     def _is_joined(self, name: str, parent: str) -> bool:
-        told = self.status(name)
-        link = told.get("cores", {}).get("carrier", {}).get("state")
-        return bool(told) and endpoint_in(self.state(name), "chains") is not None and (not parent or link == "OPEN")
+        status = self.status(name)
+        link = status.get("cores", {}).get("carrier", {}).get("state")
+        return bool(status) and endpoint_in(self.state(name), "chains") is not None and (not parent or link == "OPEN")
 
     def _logs(self) -> str:
         return "\n".join(f"{path.name}: {path.read_text('utf-8')[-1000:]}" for path in self.place.glob("?.log"))

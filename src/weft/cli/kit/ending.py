@@ -87,14 +87,14 @@ def _of_weft(error: WeftError) -> int:
 
 def _of_ours(fault: Exception) -> int:
     """A fault of Weft: one sentence for the user, and the details in a file for developers."""
-    told = f"a fault of Weft, not yours: {type(fault).__name__}: {fault}"
+    text = f"a fault of Weft, not yours: {type(fault).__name__}: {fault}"
     try:
         handle, path = tempfile.mkstemp(prefix="weft-fault-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(traceback.format_exception(fault))
     except OSError:
-        return complain(f"{told}\n  try: the same command with {TRACEBACK}=1 prints the details for a report", FAULT)
-    return complain(f"{told}\n  try: report it to the developers of Weft, with the file {path}", FAULT)
+        return complain(f"{text}\n  try: the same command with {TRACEBACK}=1 prints the details for a report", FAULT)
+    return complain(f"{text}\n  try: report it to the developers of Weft, with the file {path}", FAULT)
 
 
 def _flushed(command: Callable[[], Any]) -> int:

@@ -36,11 +36,11 @@ def clock(at_ns: int) -> str:
     return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
 
 
-def print_json(told: Any) -> None:
+def print_json(value: Any) -> None:
     """Print one line of JSON; it is written when this returns."""
-    print(json.dumps(told, ensure_ascii=False), flush=True)
+    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
-def print_compact(told: Any) -> None:
+def print_compact(value: Any) -> None:
     """Print one line of JSON without spaces, also of what only msgspec writes: instants, bytes, records."""
-    print(msgspec.json.encode(told).decode(), flush=True)
+    print(msgspec.json.encode(value).decode(), flush=True)

@@ -104,10 +104,7 @@ class Child:
     # Messages
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Process a message of the parent.
-
-        PeerError if it is not allowed in this state, and then nothing has changed.
-        """
+        """Process a message of the parent; PeerError if it is not allowed in this state, and then nothing has changed."""
         hear = _HEAR.get(type(message))
         if hear is None or self.state is State.NONE:
             raise PeerError("not-now", f"{type(message).__name__} from a parent")
@@ -193,25 +190,21 @@ class Child:
     def _bye(self, bye: Bye, source: Source, now: Now) -> None:
         self._turn(On.BROKEN, f"bye: {bye.why}", now)
 
-    def _release(self, message: Welcome | Hack) -> None:
+    def _release(self, reply: Welcome | Hack) -> None:
         """Forget records that are safe at the root of record; a `safe` of any other root is ignored (FLD-012)."""
-        safe = (
-            self._safe_of(message)
-            if isinstance(message, Hack)
-            else message.upto
-            if message.safe is None
-            else message.safe
-        )
+        safe = self._safe_of(reply)
         self._unbelieved = None
-        if self.context.believes(message.root):
+        if self.context.believes(reply.root):
             self.outbox.release(safe)
         elif safe > self.outbox.safe:
-            self._unbelieved = message
+            self._unbelieved = reply
             self.context.counters.refuse("not-the-root")
 
-    def _safe_of(self, hack: Hack) -> int:
-        """The safe number of an acknowledgement; without one, everything that the parent holds counts as safe."""
-        return max(hack.upto, self.outbox.held) if hack.safe is None else hack.safe
+    def _safe_of(self, reply: Welcome | Hack) -> int:
+        """The safe number of a reply; without one, everything that the parent holds counts as safe."""
+        if reply.safe is not None:
+            return reply.safe
+        return max(reply.upto, self.outbox.held) if isinstance(reply, Hack) else reply.upto
 
     # Time
 

@@ -195,7 +195,7 @@ class Taps:
     def hear(self, message: Message, source: Source, now: Now) -> None:
         """A copy or report of a service at the monitor port; those that belong to no tap are counted."""
         try:
-            header = taps.read_said(message)
+            header = taps.read_from_service(message)
         except PeerError:
             self.context.count("malformed")
             return
@@ -217,7 +217,7 @@ class Taps:
         else:
             self.context.send(MONITOR, source.peer, taps.message_of(taps.Beat(tap.id), message.time))
 
-    def _is_of(self, member: Member, said: taps.Said, source: Source) -> bool:
+    def _is_of(self, member: Member, said: taps.FromService, source: Source) -> bool:
         """Whether the message is the member's: with its proof, and from the address it registered from.
 
         Its copies follow then.

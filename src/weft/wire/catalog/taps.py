@@ -110,9 +110,9 @@ class Beat(msgspec.Struct, frozen=True, tag="beat", tag_field="type"):
 
 
 Order = Start | Stop
-Said = Copy | Report
+FromService = Copy | Report
 _orders: Final[msgspec.json.Decoder[Order]] = msgspec.json.Decoder(Order)
-_said: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
+_from_services: Final[msgspec.json.Decoder[FromService]] = msgspec.json.Decoder(FromService)
 _beats: Final = msgspec.json.Decoder(Beat)
 encode_header: Final = msgspec.json.Encoder().encode
 
@@ -122,9 +122,9 @@ def read_order(message: Message) -> Order:
     return _read(message, _orders)
 
 
-def read_said(message: Message) -> Said:
+def read_from_service(message: Message) -> FromService:
     """A message to the monitor port; PeerError."""
-    return _read(message, _said)
+    return _read(message, _from_services)
 
 
 def read_beat(message: Message) -> Beat:
@@ -132,7 +132,7 @@ def read_beat(message: Message) -> Beat:
     return _read(message, _beats)
 
 
-def message_of(header: Order | Said | Beat, time: bytes = b"", frames: Sequence[bytes] = ()) -> Message:
+def message_of(header: Order | FromService | Beat, time: bytes = b"", frames: Sequence[bytes] = ()) -> Message:
     """The message of a header.
 
     >>> message_of(Stop("0a"), b"1795227299").body
