@@ -66,8 +66,8 @@ def test_series_and_nodes_are_judged_each_for_itself() -> None:
     ]
     (disk, mem) = judged(fleet, rows)
     assert Crossing("disk", "all", "> 90 %", 9, 1, ["s1"]) == disk
-    assert "alert disk of group all, > 90 %: would have fired once in the last hour of the lake: s1" == disk.said()
-    assert "alert mem of group all, > 2: the lake has no value of its metric in its last hour" == mem.said()
+    assert "alert disk of group all, > 90 %: would have fired once in the last hour of the lake: s1" == disk.sentence()
+    assert "alert mem of group all, > 2: the lake has no value of its metric in its last hour" == mem.sentence()
 
 
 @pytest.mark.proves("MET-003", part="how often the last hour of a lake would have crossed a limit")

@@ -36,8 +36,7 @@ from tests.pipeline.plain import lake_of
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.base.records import Record, Stream, StreamRecord
-from weft.cli.sql import sql
-from weft.cli.sql import told as told_in_words
+from weft.cli.sql import freshness_line, sql
 from weft.lake import retention
 from weft.lake.files import LocalFiles
 from weft.lake.importing.delimited import Reading
@@ -377,7 +376,7 @@ def test_what_waits_beyond_the_limits_is_left_and_counted(tmp_path: Path, monkey
     monkeypatch.setattr(pending, "BYTES_MAX", 1)
     rows, one = told_of(lake, count)
     assert ([{"n": 3, "last": 3}], 11) == (rows, one["silver.samples"].left)
-    assert "10 more segments wait for weft lake run" in told_in_words(told["silver.samples"])
+    assert "10 more segments wait for weft lake run" in freshness_line(told["silver.samples"])
 
 
 @pytest.mark.proves("PIP-102")

@@ -56,19 +56,21 @@ class _Answer(NamedTuple):
     body: bytes
 
 
-def _asked(host: str, port: int, what: str, patience_s: float, said: bytes = b"") -> _Answer:
+def _asked(host: str, port: int, what: str, patience_s: float, request: bytes = b"") -> _Answer:
     """Send one request and return the whole answer; OSError, or ValueError if what came is no HTTP answer.
 
     `http.client` is not used because loading it would take a tenth of a command's time; `urllib` would use a proxy even
     for loopback.
     """
     place = f"{host}:{port + HTTP_PORT}"
-    head = f"{what} HTTP/1.0\r\nhost: {place}\r\ncontent-type: application/json\r\ncontent-length: {len(said)}\r\n\r\n"
+    head = (
+        f"{what} HTTP/1.0\r\nhost: {place}\r\ncontent-type: application/json\r\ncontent-length: {len(request)}\r\n\r\n"
+    )
     with (
         socket.create_connection((host.strip("[]"), port + HTTP_PORT), patience_s) as link,
         link.makefile("rb") as file,
     ):
-        link.sendall(head.encode("ascii") + said)
+        link.sendall(head.encode("ascii") + request)
         lines = (file.readline(LINE_BYTES_MAX) for _ in range(HEADERS_MAX))
         status, *headers = [*takewhile(bytes.strip, lines)] or [b""]
         parted = (line.partition(b":") for line in headers)

@@ -60,10 +60,10 @@ def list_services(
 
     async def work(client: Client) -> int:
         try:
-            told = await client.query({"name": pattern, **({"tags": list(tag)} if tag else {})})
+            entries = await client.query({"name": pattern, **({"tags": list(tag)} if tag else {})})
         except Unsupported:  # an existing broker
-            told = _matching(await client.list(), pattern, tag)
-        return _shown([entry for entry in told if every or entry.is_usable], json=json)
+            entries = _matching(await client.list(), pattern, tag)
+        return _shown([entry for entry in entries if every or entry.is_usable], json=json)
 
     return at_catalog(broker, work)
 

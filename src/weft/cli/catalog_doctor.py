@@ -39,19 +39,19 @@ class Finding(NamedTuple):
 
 async def findings(broker: str | None, beacon_port: int) -> list[Finding]:
     """All findings, in the order in which to mend them."""
-    told = [await _beacon(beacon_port)]
+    results = [await _beacon(beacon_port)]
     client = Client(broker)
     try:
         async with client:
-            told.append(await _broker(client))
+            results.append(await _broker(client))
             found = await client.found()
             if found.is_legacy:
-                return told
-            told += await asyncio.gather(_changes(client, found), _addresses(client))
-            told += await _both_ways(client, found)
+                return results
+            results += await asyncio.gather(_changes(client, found), _addresses(client))
+            results += await _both_ways(client, found)
     except CatalogError as error:
-        told.append(Finding("broker", BROKEN, error.text, "weft catalog serve; or --broker HOST:PORT"))
-    return told
+        results.append(Finding("broker", BROKEN, error.text, "weft catalog serve; or --broker HOST:PORT"))
+    return results
 
 
 async def _beacon(port: int) -> Finding:
@@ -110,9 +110,9 @@ async def _both_ways(client: Client, found: Found) -> list[Finding]:
         port = router.bind_to_random_port(f"tcp://{host}")
         approved = await client.register(name, ip=host, port=port, heartbeat=INTERVAL_MS, beacon=False, metadata={})
         instance = str(approved.get("instance", ""))
-        told = [await _by_udp(found, name, instance), await _by_tcp(router, found, host, port)]
+        results = [await _by_udp(found, name, instance), await _by_tcp(router, found, host, port)]
         await client.leave(name, instance)
-        return told
+        return results
     except (CatalogError, zmq.ZMQError) as error:
         return [Finding("both ways", BROKEN, f"no service can be registered: {error}", "weft catalog register NAME")]
     finally:
@@ -173,12 +173,12 @@ def doctor(*, broker: Broker = None, beacon_port: int = 5_245, json: Flag = Fals
     """
     if not 0 < beacon_port < 1 << 16:
         raise UserError("usage", f"{beacon_port} is no port", "--beacon-port 5245")
-    told: list[Finding] = asyncio.run(findings(broker, beacon_port))
+    results: list[Finding] = asyncio.run(findings(broker, beacon_port))
     if json:
-        print_json([finding._asdict() for finding in told])
+        print_json([finding._asdict() for finding in results])
     else:
-        for finding in told:
+        for finding in results:
             line((f"{finding.state:7} ", finding.state), (f"{finding.what:10} ", "bold"), (finding.text, ""))
             if finding.mend:
                 line((" " * 19 + f"try: {finding.mend}", "dim"))
-    return UNREACHABLE if any(finding.state == "broken" for finding in told) else DONE
+    return UNREACHABLE if any(finding.state == "broken" for finding in results) else DONE

@@ -31,13 +31,13 @@ def ping(name: str, /, *, timeout: float = ANSWER_S, broker: Broker = None, json
     """
 
     async def work(client: Client) -> int:
-        told = await pinged(client, await client.instances(name), timeout)
+        pings = await pinged(client, await client.instances(name), timeout)
         if json:
-            print_json(told)
+            print_json(pings)
         else:
-            rows = [(str(row["instance"]), str(row["address"] or "-"), _answer(row)) for row in told]
+            rows = [(str(row["instance"]), str(row["address"] or "-"), _answer(row)) for row in pings]
             show(("instance", "address", "answer"), rows)
-        return DONE if all(row["rtt_s"] is not None for row in told) else UNREACHABLE
+        return DONE if all(row["rtt_s"] is not None for row in pings) else UNREACHABLE
 
     return at_catalog(broker, work)
 
@@ -94,14 +94,14 @@ def call(  # tidy: each is an option of the command line
     frames = [sys.stdin.buffer.read()] if payload == ("-",) else [part.encode() for part in payload]
 
     async def work(client: Client) -> int:
-        told = await client.call(name, endpoint, frames, timeout=timeout, policy=policy)
+        reply = await client.call(name, endpoint, frames, timeout=timeout, policy=policy)
         if json:
-            print_json({"frames": [payload_json(frame) for frame in told]})
+            print_json({"frames": [payload_json(frame) for frame in reply]})
         elif raw:
-            sys.stdout.buffer.write(b"".join(told))
+            sys.stdout.buffer.write(b"".join(reply))
             sys.stdout.flush()
         else:
-            print(_readable(told))
+            print(_readable(reply))
         return DONE
 
     return at_catalog(broker, work)

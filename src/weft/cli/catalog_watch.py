@@ -118,17 +118,17 @@ def last_values(
     """
 
     async def work(client: Client) -> int:
-        told = await client.last_values(topic, publisher=publisher)
+        values = await client.last_values(topic, publisher=publisher)
         if json:
-            print_json([values_json(value) for value in told])
+            print_json([values_json(value) for value in values])
         elif raw:
-            for value in told:
+            for value in values:
                 sys.stdout.buffer.write(b"".join(value.frames))
             sys.stdout.flush()
         else:
-            for value in told:
+            for value in values:
                 _value_line(value)
-        if not told:
+        if not values:
             return complain(f"no value of {topic!r} is kept\n  try: weft catalog topics", NOT_SO)
         return DONE
 
@@ -169,8 +169,8 @@ def logs(  # tidy: each is a condition
 
     async def work(client: Client) -> int:
         if not follow:
-            for told in await client.logs(wanted):
-                tell(told)
+            for entry in await client.logs(wanted):
+                tell(entry)
             return DONE
         await until_any(_each(client.follow_logs(wanted), tell, None))
         return DONE

@@ -67,7 +67,7 @@ def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int
     if not json:
         pairs = to_pairs(reading.fleet)
         print(f"{file} can be used: {_count(len(reading.fleet.groups), 'group')}, {_count(len(pairs), 'key')}")
-        print("".join(f"{clean(one.said())}\n" for one in found), end="")
+        print("".join(f"{clean(one.sentence())}\n" for one in found), end="")
     return DONE
 
 
@@ -232,7 +232,7 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: AskedPort = 
         _print_json([write._asdict() for write in found])
         return
     for write in found:
-        print(_told(write))
+        print(_write_line(write))
 
 
 @app.command
@@ -424,7 +424,7 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
         )
 
 
-def _told(write: Past) -> str:
+def _write_line(write: Past) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(write.at_ns // SECOND))
     old, new = clean(write.old) or "-", clean(write.new) or "deleted"
     return f"{write.number:>6}  {when}  {clean(write.who) or '-':10}  {write.key}  {old} -> {new}"

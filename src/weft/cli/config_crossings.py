@@ -33,7 +33,7 @@ class Crossing(NamedTuple):
     nodes: list[str]
     """Where."""
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """One line for people."""
         if not self.values:
             text = "the lake has no value of its metric in its last hour"

@@ -67,7 +67,7 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
 
     def of(name: str, endpoint: str | None) -> int:
         async def work(client: Client) -> int:
-            rows.extend({"node": name or node, **told} for told in await client.sessions())
+            rows.extend({"node": name or node, **facts} for facts in await client.sessions())
             return DONE
 
         return at_session(endpoint, "", work)
@@ -93,18 +93,20 @@ def status(*, node: Node = None, session: Session = "", json: Flag = False) -> i
     """
 
     async def work(client: Client) -> int:
-        told = await client.status()
+        facts = await client.status()
         if json:
-            print_json(told)
+            print_json(facts)
             return DONE
-        is_behind = ", being folded anew" if told["catching_up"] else ""
-        print(f"session    {clean(told['session'])}, schema {clean(told['schema'])}")
-        print(f"here       {told['uuid']} at {told['endpoint'] or 'no port'}")
-        print(f"peers      {_alone(told)}")
-        print(f"document   {told['operations']} entries of {told['sources']} sources, check {told['check']}{is_behind}")
-        print(f"waiting    {told['parked']} entries for what they refer to")
-        print(f"conflicts  {told['conflicts']} open{': weft doc conflicts' if told['conflicts'] else ''}")
-        if told["is_degraded"]:
+        is_behind = ", being folded anew" if facts["catching_up"] else ""
+        print(f"session    {clean(facts['session'])}, schema {clean(facts['schema'])}")
+        print(f"here       {facts['uuid']} at {facts['endpoint'] or 'no port'}")
+        print(f"peers      {_alone(facts)}")
+        print(
+            f"document   {facts['operations']} entries of {facts['sources']} sources, check {facts['check']}{is_behind}"
+        )
+        print(f"waiting    {facts['parked']} entries for what they refer to")
+        print(f"conflicts  {facts['conflicts']} open{': weft doc conflicts' if facts['conflicts'] else ''}")
+        if facts["is_degraded"]:
             print("journal    full: nothing can be entered here, others' entries are kept in memory")
         return DONE
 
@@ -122,8 +124,8 @@ def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> in
     """
 
     async def work(client: Client) -> int:
-        status, told = await client.status(), await client.ask("peers")
-        rows, refused = told["peers"], told.get("refused", [])
+        status, peers_there = await client.status(), await client.ask("peers")
+        rows, refused = peers_there["peers"], peers_there.get("refused", [])
         if json:
             print_json({"uuid": status["uuid"], "endpoint": status["endpoint"], "peers": rows, "refused": refused})
             return DONE
@@ -187,12 +189,12 @@ def digest(*, node: Node = None, session: Session = "", json: Flag = False) -> i
     """
 
     async def work(client: Client) -> int:
-        told = await client.digest()
+        facts = await client.digest()
         if json:
-            print_json(told)
+            print_json(facts)
         else:
-            behind = "; a long refold is under way" if told["catching_up"] else ""
-            print(f"{told['digest']}  check {told['check']}, {told['operations']:,} operations{behind}")
+            behind = "; a long refold is under way" if facts["catching_up"] else ""
+            print(f"{facts['digest']}  check {facts['check']}, {facts['operations']:,} operations{behind}")
         return DONE
 
     return at_session(node, session, work)

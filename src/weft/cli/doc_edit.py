@@ -188,37 +188,37 @@ def chat(*words: Words, node: Node = None, session: Session = "", json: Flag = F
 
     async def work(client: Client) -> int:
         if not words:
-            return await _said(client, json=json)
-        told = await client.chat(" ".join(words))
+            return await _print_chats(client, json=json)
+        count = await client.chat(" ".join(words))
         if json:
-            print_json({"told": told})
+            print_json({"told": count})
         else:
-            print(f"said to {told} {'node' if told == 1 else 'nodes'}")
+            print(f"said to {count} {'node' if count == 1 else 'nodes'}")
         return DONE
 
     return at_session(node, session, work)
 
 
-async def _said(client: Client, *, json: bool) -> int:
+async def _print_chats(client: Client, *, json: bool) -> int:
     from weft.cli.doc_lines import event_line
 
-    for said in await client.chats():
+    for line in await client.chats():
         if json:
-            print_json(said)
+            print_json(line)
         else:
-            print(event_line({"event": "chat", **said}))
+            print(event_line({"event": "chat", **line}))
     return DONE
 
 
 def pairs(words: tuple[str, ...]) -> dict[str, str]:
     """`name=value` each; UserError."""
-    told = {}
+    found = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise UserError("usage", f"-a {word!r} is no name=value", "-a team=home")
-        told[name] = value
-    return told
+        found[name] = value
+    return found
 
 
 def _enter(

@@ -96,11 +96,11 @@ def export(
     async def work(client: Client) -> int:
         text = await _written(client, chosen)
         _write(file, text)
-        told = {"file": file, "as": chosen, "bytes": len(text.encode())}
+        facts = {"file": file, "as": chosen, "bytes": len(text.encode())}
         if json:
-            print_json(told)
+            print_json(facts)
         elif file != "-":
-            print(f"{file}: {chosen}, {told['bytes']:,} bytes")
+            print(f"{file}: {chosen}, {facts['bytes']:,} bytes")
         return DONE
 
     return at_session(node, session, work)
@@ -313,14 +313,14 @@ def verify(
     async def work(client: Client) -> int:
         from weft.client.doc.logfile import Tally, folded
 
-        log, told = await log_of_node(client), await client.digest()
+        log, facts = await log_of_node(client), await client.digest()
         tally = Tally.of(log.entries)
         faults = [f"missing of {gap}" for gap in tally.gaps()]
-        if told["operations"] == tally.operations:
-            if told["check"] != tally.check:
-                faults.append(f"the node says check {told['check']}, and its log has {tally.check}")
-            elif not told["catching_up"] and told["digest"] != (digest := folded(log).digest()):
-                faults.append(f"the node says digest {told['digest']}, and its log folds to {digest}")
+        if facts["operations"] == tally.operations:
+            if facts["check"] != tally.check:
+                faults.append(f"the node says check {facts['check']}, and its log has {tally.check}")
+            elif not facts["catching_up"] and facts["digest"] != (digest := folded(log).digest()):
+                faults.append(f"the node says digest {facts['digest']}, and its log folds to {digest}")
         return _judge(log.header.session, log, faults, json=json)
 
     return at_session(node, session, work)
@@ -414,9 +414,12 @@ def log_of_lake(lake: Path, session: str, schema: str) -> "LogFile":
         raise BadFile(f"the lake has these sessions: {names}", mend="--session NAME")
     entries = [
         Entry(
-            parse(kept.body), kept.body, kept.received_ns, uuid_text(kept.received_from) if kept.received_from else ""
+            parse(operation.body),
+            operation.body,
+            operation.received_ns,
+            uuid_text(operation.received_from) if operation.received_from else "",
         )
-        for kept in operations_of(lake, meant[0].name)
+        for operation in operations_of(lake, meant[0].name)
     ]
     beyond = [f"{meant[0].beyond:,} operations stand behind a gap"] if meant[0].beyond else []
     name = meant[0].schema or ""

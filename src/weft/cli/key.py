@@ -34,13 +34,13 @@ def show(*, port: AskedPort = PORT, json: Flag = False) -> int:
         port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON, with whole keys.
     """
-    told = order(port, "keys")["keys"]
+    bindings = order(port, "keys")["keys"]
     if json:
-        print(to_json.dumps(told))
+        print(to_json.dumps(bindings))
         return 0
 
     table = plain_table("NAME", "ROLES", "UNTIL", "KEY", "UUID", "NAMES")
-    for each in told:
+    for each in bindings:
         until = f"{datetime.fromtimestamp(each['until'], UTC):%Y-%m-%d}" if each["until"] else "for ever"
         keys = " ".join(key[:SHOWN] for key in each["curve"])
         row = (each["name"], " ".join(each["roles"]), until, keys, each["uuid"][:SHOWN], " ".join(each["names"]))

@@ -76,15 +76,15 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
     keep = settings_of(layout).keep
     line = "{table}: {rows:,} rows in {files:,} files, older than {days} days; {waiting:,} files wait for a fold"
 
-    def told(old: retaining.Old) -> dict[str, Any]:
+    def facts_of(old: retaining.Old) -> dict[str, Any]:
         rows = sum(file.rows for file in old.files)
-        said = {"table": old.table.full_name, "rows": rows, "files": len(old.files)}
-        return said | {"days": old.days, "waiting": old.waiting}
+        facts = {"table": old.table.full_name, "rows": rows, "files": len(old.files)}
+        return facts | {"days": old.days, "waiting": old.waiting}
 
     if dry_run:
         due = list(retaining.due(layout, keep, _today()))
         for old in due:
-            _tell(told(old), line, as_json=json)
+            _tell(facts_of(old), line, as_json=json)
         _say_if_none(len(due), "no day is older than lake.toml allows", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
@@ -92,7 +92,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
         for old in due:
             if old.files and not is_uneven(layout, old.table):
                 remove.whole(layout, old.table, old.files, old.reason, lease.epoch)
-            _tell(told(old), line, as_json=json)
+            _tell(facts_of(old), line, as_json=json)
         subtract_removals(layout, lease.epoch)
     _say_if_none(len(due), "no day is older than lake.toml allows", as_json=json)
 

@@ -39,7 +39,7 @@ def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, j
         done = 0
         for repaired in mend(layout, _kinds(stream), lease.epoch, is_forced=force):
             done += 1
-            _tell(repaired._asdict(), _told(repaired), as_json=json)
+            _tell(repaired._asdict(), _repair_lines(repaired), as_json=json)
     if not done and not json:
         print("nothing to repair: every checkpoint fits its tables")
 
@@ -143,7 +143,7 @@ def _place(stream: str, segment: str) -> Any:
     return Place(kind.stream, drain, int(number))
 
 
-def _told(repaired: Any) -> list[str]:
+def _repair_lines(repaired: Any) -> list[str]:
     """A repair as text."""
     where = f"behind batch {repaired.batch}" if repaired.batch >= 0 else "from the beginning"
     lines = [f"{repaired.job}: {repaired.why}; it goes on {where}, {repaired.missing:,} numbers missing there"]

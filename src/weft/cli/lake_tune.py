@@ -25,10 +25,10 @@ def tune(*, remove: Flag = False, json: Flag = False) -> None:
         count = drop(default_state())
         print(msgspec.json.encode({"removed": count}).decode() if json else f"removed {count} files")
         return
-    kept = keep(default_state())
+    summary = keep(default_state())
     if json:
-        sys.stdout.write(msgspec.json.encode(kept._asdict(), enc_hook=str).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode(summary._asdict(), enc_hook=str).decode() + "\n")
         return
     print(
-        f"kept {kept.classes:,} of {kept.loaded:,} classes in {kept.path}: {kept.size / 1e6:,.0f} MB, {kept.seconds:.0f} s"
+        f"kept {summary.classes:,} of {summary.loaded:,} classes in {summary.path}: {summary.size / 1e6:,.0f} MB, {summary.seconds:.0f} s"
     )

@@ -89,10 +89,10 @@ def _tell(found: "list[Freshness]", *, as_json: bool) -> None:
         print(msgspec.json.encode({"freshness": [one._asdict() for one in found]}).decode(), file=sys.stderr)
         return
     for one in found:
-        print(told(one), file=sys.stderr)
+        print(freshness_line(one), file=sys.stderr)
 
 
-def told(one: "Freshness") -> str:
+def freshness_line(one: "Freshness") -> str:
     """How fresh one table is, in a sentence."""
     newest = "nothing yet" if one.newest is None else f"{one.newest.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
     if one.is_bridged:

@@ -166,8 +166,8 @@ def _yaml_events(file: Path) -> "Iterator[Event]":
     from weft.wire.store.yamltext import load as of_yaml
 
     try:
-        told = of_yaml(file.read_text("utf-8"))
-        pairs = [(parse(str(path)), pack(value)) for path, value in told.items()]
+        values = of_yaml(file.read_text("utf-8"))
+        pairs = [(parse(str(path)), pack(value)) for path, value in values.items()]
     except OSError as error:
         raise UserError("bad-file", f"{file} cannot be read: {error.strerror}", "another file") from None
     except (PeerError, AttributeError, UnicodeDecodeError) as error:

@@ -236,13 +236,13 @@ class Bout:
                 f"{laptop.name}'s board: http://127.0.0.1:{laptop.board}/  operators: …/entry", soft_wrap=True
             )
         self._begin = time.monotonic()
-        told = _words_of_hand() if self.plan.is_by_hand else self._words_of_plan
+        next_words = _words_of_hand() if self.plan.is_by_hand else self._words_of_plan
         cut_s = self.plan.cut_s if not self.plan.is_by_hand else float("inf")
         acts = script(cut_s)
         act = next(acts)
         joined_at: float | None = None
         while True:
-            for word in told():
+            for word in next_words():
                 if word == "cut":
                     self._cut()
                 elif word == "join":
@@ -279,8 +279,10 @@ class Bout:
 
     def _join(self) -> None:
         for laptop in self.laptops.values():
-            held = len(laptop.log())
-            self._say(f"{laptop.name}  holds {held} entries, document {laptop.client.digest()['digest'][:8]}")
+            operations_before = len(laptop.log())
+            self._say(
+                f"{laptop.name}  holds {operations_before} entries, document {laptop.client.digest()['digest'][:8]}"
+            )
         for cable in self.cables:
             cable.join()
         self.cut_for += time.monotonic() - self._cut_at
@@ -356,13 +358,13 @@ class Bout:
 def _words_of_hand() -> Callable[[], list[str]]:
     """A function that returns the words typed since its last call, without blocking; the end of input means `quit`."""
 
-    def told() -> list[str]:
+    def typed() -> list[str]:
         if not select.select([sys.stdin], [], [], 0)[0]:
             return []
         line = sys.stdin.readline()
         return [line.strip()] if line else ["quit"]
 
-    return told
+    return typed
 
 
 def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_json: bool = False) -> int:

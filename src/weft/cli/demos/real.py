@@ -262,8 +262,8 @@ class Scene:
         statuses: dict[str, dict[str, int]] = {}
         for player in self._players:
             if player.act.program == DETECTOR:
-                told = Counter(OK if event["ok"] else event["why"] for event in player.events("sent"))
-                statuses[player.act.node] = dict(told)
+                counts = Counter(OK if event["ok"] else event["why"] for event in player.events("sent"))
+                statuses[player.act.node] = dict(counts)
         return Outcome(self._received(), statuses)
 
     def _received(self) -> dict[str, list[str]]:

@@ -33,10 +33,10 @@ BEAT_MS: Final = 1_000
 SILENCE_MS: Final = 10_000  # longer than a node waits for a client that says nothing
 Make = Callable[[Act, clients.Welcome, int], Program]
 MAKE: Final[dict[str, Make]] = {
-    DETECTOR: lambda act, told, _: Detector(told.name, act.sends),
+    DETECTOR: lambda act, welcome, _: Detector(welcome.name, act.sends),
     RESPONDER: lambda act, _, __: Responder(act.on, access=act.access, hold=act.hold),
-    AGGREGATOR: lambda act, told, _: Aggregator(told.name, outbound=act.is_outbound),
-    REWRITER: lambda _, told, pid: Rewriter(told.addr, pid),
+    AGGREGATOR: lambda act, welcome, _: Aggregator(welcome.name, outbound=act.is_outbound),
+    REWRITER: lambda _, welcome, pid: Rewriter(welcome.addr, pid),
 }
 
 

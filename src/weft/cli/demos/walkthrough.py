@@ -60,7 +60,7 @@ class _Table:
         """One row, and what is wrong with it."""
         row, actual, wrong = judged
         mark, style = ("✗", "red") if wrong else ("✓", "green")
-        received = [told(actual.received[node]) if node in actual.received else "-" for node in ("B", "C")]
+        received = [summary_of(actual.received[node]) if node in actual.received else "-" for node in ("B", "C")]
         self._line(mark, str(row.number), row.words, *received, statuses(actual.statuses), style=style)
         for text in wrong:
             self._console.print(f"      {text}", style="red", markup=False)
@@ -73,10 +73,10 @@ class _Table:
 WIDTHS: Final = (2, 3, 42, 31, 30, 28)
 
 
-def told(labels: list[str]) -> str:
+def summary_of(labels: list[str]) -> str:
     """How many labels there are, and the first of them.
 
-    >>> told(["A:0", "A:2", "A:4", "A:6"]), told([])
+    >>> summary_of(["A:0", "A:2", "A:4", "A:6"]), summary_of([])
     ('4: A:0 A:2 …', '0')
     """
     return f"{len(labels)}: {' '.join(labels[:SHOWN])}{' …' if len(labels) > SHOWN else ''}" if labels else "0"
@@ -88,4 +88,4 @@ def statuses(by_node: dict[str, dict[str, int]]) -> str:
     >>> statuses({"A": {"ok": 20}, "B": {"deleted": 20}})
     'A 20 ok, B 20 deleted'
     """
-    return ", ".join(f"{node} {count} {why}" for node, told in by_node.items() for why, count in told.items())
+    return ", ".join(f"{node} {count} {why}" for node, counts in by_node.items() for why, count in counts.items())
