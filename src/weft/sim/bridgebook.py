@@ -33,10 +33,10 @@ class BridgeBook:
             if type(record) is StreamRecord and record.stream == Stream.CATALOG and record.origin == machine.node_id:
                 name, _, net = record.key.partition("@")
                 if net:
-                    said = record.attributes
+                    attributes = record.attributes
                     self.recorder.counts["imports"] += 1
-                    state = said["op"] if said["op"] == "remove" else said["state"]
-                    self._note(machine, "imported", [said["epoch"], net, name, said["instance"], state])
+                    state = attributes["op"] if attributes["op"] == "remove" else attributes["state"]
+                    self._note(machine, "imported", [attributes["epoch"], net, name, attributes["instance"], state])
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be carried out."""
@@ -51,18 +51,18 @@ class BridgeBook:
             elif isinstance(effect.event, messages.BridgeUp):
                 self.recorder.meet("a bridge that is up")
 
-    def _tapped(self, machine: "Machine", said: dict[str, Any], frames: list[bytes]) -> None:
+    def _tapped(self, machine: "Machine", header: dict[str, Any], frames: list[bytes]) -> None:
         """A tap's copy, the counts of a service, or the end of a tap is being published."""
-        counts = [said.get(name, 0) for name in ("seen", "copied", "dropped", "sampled")]
-        if said["type"] == "copy":
+        counts = [header.get(name, 0) for name in ("seen", "copied", "dropped", "sampled")]
+        if header["type"] == "copy":
             self.recorder.counts["copies"] += 1
-            call = frames[-1].decode() if said["dir"] == "in" else ""
-            self._note(machine, "copied", [said["tap"], said["instance"], said["seq"], call])
-        elif said["type"] == "report":
-            self._note(machine, "tapped", [said["tap"], said["instance"], *counts])
+            call = frames[-1].decode() if header["dir"] == "in" else ""
+            self._note(machine, "copied", [header["tap"], header["instance"], header["seq"], call])
+        elif header["type"] == "report":
+            self._note(machine, "tapped", [header["tap"], header["instance"], *counts])
         else:
-            self.recorder.meet(f"a tap that ended: {said['why']}")
-            self._note(machine, "untapped", [said["tap"], *counts])
+            self.recorder.meet(f"a tap that ended: {header['why']}")
+            self._note(machine, "untapped", [header["tap"], *counts])
 
     def went_back(self, machine: "Machine") -> None:
         """The disk is empty or an old copy, and so is the catalog."""

@@ -278,9 +278,9 @@ def silence_ends_with_what_is_refused(right: Any) -> Any:
 def refusal_counted_twice(right: Any) -> Any:
     """Every refused message is counted twice."""
 
-    def refuse(self: Node, *said: Any) -> None:
-        right(self, *said)
-        right(self, *said)
+    def refuse(self: Node, *arguments: Any) -> None:
+        right(self, *arguments)
+        right(self, *arguments)
 
     return refuse
 
@@ -372,7 +372,7 @@ def never_let_go_again(right: Any) -> Any:
 @canary(ChildProgress, "adopt", caught_by="converged", within=60)
 def snapshot_read_without_the_children(right: Any) -> Any:
     """A start from a snapshot forgets up to which number it holds each child's messages."""
-    return lambda self, kept: None
+    return lambda self, memory: None
 
 
 # Bounded.

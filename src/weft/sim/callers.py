@@ -68,8 +68,8 @@ class CallerProgram:
         else:
             self._answered(message, now)
 
-    def _found(self, told: dict[str, Any], now: Now) -> None:
-        record = told.get(self._wanted, {})
+    def _found(self, answer: dict[str, Any], now: Now) -> None:
+        record = answer.get(self._wanted, {})
         if "port" not in record:  # the service is away, or no port leads to it yet
             self.host.fabric.recorder.meet("a name of another network that cannot be called")
             self._rest(now)

@@ -90,8 +90,8 @@ class ServiceProgram:
 
     def meddle(self, other: str, now: Now) -> None:
         """Try to change the record of another service, which is not allowed."""
-        said = msgspec.json.encode({"name": name_of(other), "id": other, "metadata": {"number": "0"}})
-        self._say(UPDATE, now, said)
+        record = msgspec.json.encode({"name": name_of(other), "id": other, "metadata": {"number": "0"}})
+        self._say(UPDATE, now, record)
 
     def _say(self, command: bytes, now: Now, *body: bytes) -> None:
         self.host.say(BROKER, commands.encode(Message(command, b"%d" % (now.wall // SECOND), body)))
@@ -110,11 +110,11 @@ class ServiceProgram:
         """Answer a ping; answer a call of another network with its payload and the name of this service."""
         message = commands.decode_call(frames)
         if message.command == PING:
-            said = Message(PONG, message.time, (self.core.settings.name.encode(),), message.envelope)
+            reply = Message(PONG, message.time, (self.core.settings.name.encode(),), message.envelope)
         else:
-            said = Message(REPLY, message.time, (message.body[-1], self.host.name.encode()), message.envelope)
+            reply = Message(REPLY, message.time, (message.body[-1], self.host.name.encode()), message.envelope)
             self.host.note("info", "served", [message.body[-1].decode()])
-        answer = commands.encode(said)
+        answer = commands.encode(reply)
         self.host.answer(peer, answer)
         if self.core.taps.is_on:
             self.core.taps.note(Passed("in", "router", "", frames, message.command.decode()), now)
@@ -210,16 +210,16 @@ class WatcherProgram:
             if message.command == REPLY:
                 self._answered(msgspec.json.decode(message.body[0]), now)
 
-    def _answered(self, told: dict[str, Any], now: Now) -> None:
+    def _answered(self, answer: dict[str, Any], now: Now) -> None:
         assert self._asked is not None, "an answer to it"
         (ticket, is_whole), self._asked = self._asked, None
         is_waited_for = is_whole and self.follower.phase is Phase.SNAPSHOT
         try:
-            self.follower.answered(ticket, told, now.mono)
+            self.follower.answered(ticket, answer, now.mono)
         except CatalogError:
             self.follower.failed(ticket, now.mono)
         is_adopted = is_waited_for and self.follower.phase is not Phase.SNAPSHOT
-        self._tell(told if is_adopted else None)
+        self._tell(answer if is_adopted else None)
 
     def _tell(self, adopted: dict[str, Any] | None) -> None:
         """Record its current view as facts."""

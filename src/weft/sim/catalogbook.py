@@ -40,15 +40,20 @@ class CatalogBook:
                 self._changed(machine, record)
 
     def _changed(self, machine: "Machine", record: StreamRecord) -> None:
-        said = record.attributes
-        op, instance = said["op"], f"{record.key}/{said['instance']}"
+        attributes = record.attributes
+        op, instance = attributes["op"], f"{record.key}/{attributes['instance']}"
         self.recorder.counts["catalog changes"] += 1
         self.recorder.meet(f"an instance: {op}")
-        self._note(machine, "durable", "announced", [said["epoch"], record.sequence, op, instance])
+        self._note(machine, "durable", "announced", [attributes["epoch"], record.sequence, op, instance])
         if "@" not in record.key:  # `bridgebook` records entries of other networks
-            self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
+            self._note(
+                machine,
+                "durable",
+                "listed",
+                [attributes["epoch"], record.key, attributes["instance"], op, attributes["reason"]],
+            )
         if self.recorder.listener is not None:
-            text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {said['reason']}".rstrip()
+            text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {attributes['reason']}".rstrip()
             self.recorder.listener(self.fabric.world.at, machine.name, "catalog", text)
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
@@ -57,23 +62,23 @@ class CatalogBook:
             return
         if type(effect) is Transmit:
             if effect.channel == "catalog" and APPROVED in effect.frames:
-                self._said(machine, effect.frames[-1])
+                self._note_sent(machine, effect.frames[-1])
             elif effect.channel == "catalog-events" and not effect.frames[0].startswith(NO_CHANGES):
-                self._said(machine, effect.frames[1])
+                self._note_sent(machine, effect.frames[1])
         elif type(effect) is Tell and isinstance(effect.event, messages.CatalogOpened):
-            self._note(machine, "info", "opened", [effect.event.epoch, self._kept(machine)])
+            self._note(machine, "info", "opened", [effect.event.epoch, self._listed_at_start(machine)])
         elif type(effect) is Tell and type(effect.event) in TOLD:
             self.recorder.meet(TOLD[type(effect.event)])
 
-    def _kept(self, machine: "Machine") -> list[str]:
+    def _listed_at_start(self, machine: "Machine") -> list[str]:
         """The instances that the broker lists when it starts, before its first change."""
         core: Any = machine.running.cores["catalog"]
         return sorted(f"{instance.name}/{instance.id}" for instance in core.book.all())
 
-    def _said(self, machine: "Machine", data: bytes) -> None:
+    def _note_sent(self, machine: "Machine", data: bytes) -> None:
         """An approval or an event is being sent: the change that it names must be durable."""
-        said = msgspec.json.decode(data)
-        self._note(machine, "sent", "catalog", [said["epoch"], said["index"]])
+        body = msgspec.json.decode(data)
+        self._note(machine, "sent", "catalog", [body["epoch"], body["index"]])
 
     def went_back(self, machine: "Machine") -> None:
         """The disk is empty or an old copy, and so is the catalog."""

@@ -33,7 +33,7 @@ def deadline_by_the_time_in_the_beat(right: Any) -> Any:
     """An instance is declared dead when the time in its beat, from its own clock, is three intervals old."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
-        said: str = right(self, line, owner, peer, now)
+        answer: str = right(self, line, owner, peer, now)
         instance = self._registry.of_beat(line.name, line.id, owner)
         if (
             instance is not None
@@ -42,7 +42,7 @@ def deadline_by_the_time_in_the_beat(right: Any) -> Any:
         ):
             self._registry.move(instance, On.SILENT)
             self._registry.move(instance, On.OVERDUE, "silent")
-        return said
+        return answer
 
     return hear
 
@@ -83,8 +83,8 @@ def datagram_registers(right: Any) -> Any:
         if line.id is not None and self._book.get(line.name, line.id) is None:
             instance = Instance(line.name, line.id, owner, owner)
             registry.add(instance, Said(registration=Registration(line.name, line.id, {})))
-        said: str = right(self, line, owner, peer, now)
-        return said
+        answer: str = right(self, line, owner, peer, now)
+        return answer
 
     return hear
 
@@ -104,8 +104,8 @@ def late_beat_revives_who_has_left(right: Any) -> Any:
         if instance is not None and instance.state is State.INACTIVE and line.word == HEARTBEAT:
             registry: Any = self._registry
             registry.come_back(instance, Said())
-        said: str = right(self, line, owner, peer, now)
-        return said
+        answer: str = right(self, line, owner, peer, now)
+        return answer
 
     return hear
 
@@ -115,7 +115,9 @@ def removal_forgotten_over_a_restart(right: Any) -> Any:
     """After a restart, instances that had been removed are listed again."""
 
     def restore(self: Registry, entries: Any, now: Now) -> None:
-        kept = [(lsn, record) for lsn, record in entries if getattr(record, "attributes", {}).get("op") != "remove"]
-        right(self, kept, now)
+        remaining = [
+            (lsn, record) for lsn, record in entries if getattr(record, "attributes", {}).get("op") != "remove"
+        ]
+        right(self, remaining, now)
 
     return restore

@@ -31,7 +31,7 @@ def number_taken_without_count_and_digest(right: Any) -> Any:
 @canary(Beaconing, "ask_twin", caught_by="unmoved", within=20, scenario="liars")
 def beacon_ends_a_node(right: Any) -> Any:
     """A node that hears in a beacon of an older node with its name gives way at once."""
-    return lambda self, heard, now: self.give_way(heard.beacon.node, now)
+    return lambda self, received, now: self.give_way(received.beacon.node, now)
 
 
 # Epochs without a bound, and no return to the right root.
@@ -62,9 +62,9 @@ def safe_believed_of_a_stranger(right: Any) -> Any:
 def beacon_moves_a_child(right: Any) -> Any:
     """A child that hears its parent's name from another address goes there, even if the parent answers."""
 
-    def follow(self: Beaconing, heard: Any, now: Now) -> None:
+    def follow(self: Beaconing, received: Any, now: Now) -> None:
         self.is_linked, self._knocked_at = False, None
-        right(self, heard, now)
+        right(self, received, now)
 
     return follow
 

@@ -55,8 +55,8 @@ class CloneProgram:
 
     def write(self, key: str, value: bytes, _: Now) -> None:
         """Request a write; an update shows whether it was made."""
-        said = chp.encode_set(chp.KvSet(CLONE_PREFIX + key, 0, self.uuid, value))
-        self.host.fabric.streams.announce(self.host.name, SETS, said)
+        frames = chp.encode_set(chp.KvSet(CLONE_PREFIX + key, 0, self.uuid, value))
+        self.host.fabric.streams.announce(self.host.name, SETS, frames)
 
     def hear(self, channel: str, _: bytes, frames: list[bytes], now: Now) -> None:
         """A piece of a snapshot, an update, or a beat."""
@@ -70,8 +70,8 @@ class CloneProgram:
         elif isinstance(message, KThxBai) and self._incoming is not None:
             self.pairs, self.number, self._incoming = self._incoming, message.number, None
             self.host.fabric.recorder.meet("a clone that has everything")
-            for held in self._held:
-                self._take(held)
+            for update in self._held:
+                self._take(update)
         elif isinstance(message, chp.KvPub):
             if self._incoming is None:
                 self._take(message)
@@ -142,9 +142,13 @@ class CloneBook:
         if core is None:
             return
         configuration: Any = machine.running.cores["configuration"]
-        held = {machine.name: {pair.key: pair.value for pair in configuration.store.view(CLONE_PREFIX) if pair.value}}
-        held |= {host.name: host.program.pairs for host in self._clients() if isinstance(host.program, CloneProgram)}
-        for name, pairs in held.items():
+        contents = {
+            machine.name: {pair.key: pair.value for pair in configuration.store.view(CLONE_PREFIX) if pair.value}
+        }
+        contents |= {
+            host.name: host.program.pairs for host in self._clients() if isinstance(host.program, CloneProgram)
+        }
+        for name, pairs in contents.items():
             digest = blake2b(repr(sorted(pairs.items())).encode(), digest_size=16).hexdigest()
             self.fabric.recorder.note(name, 0, "info", "state", [SUBJECT, digest])
 

@@ -33,15 +33,15 @@ class Datagrams:
         if noise.reordering < weather.reordering:
             self.fates["late"] += 1
             due += weather.late_ns * noise.second >> 32
-        said = frames
+        arriving = frames
         if noise.damage < weather.damage:
             self.fates["damaged"] += 1
-            said = _damaged(frames, noise.second)
-        self.world.call_at(due, self._arrive, (there, channel, source, said))
+            arriving = _damaged(frames, noise.second)
+        self.world.call_at(due, self._arrive, (there, channel, source, arriving))
         if noise.duplication < weather.duplication:
             self.fates["doubled"] += 1
             self.world.call_at(
-                due + (weather.late_ns * noise.second >> 32), self._arrive, (there, channel, source, said)
+                due + (weather.late_ns * noise.second >> 32), self._arrive, (there, channel, source, arriving)
             )
 
     def _arrive(self, what: tuple[Host, str, bytes, list[bytes]]) -> None:

@@ -275,7 +275,7 @@ class JournalDisk:
         if judgement.header is None or (not gaps and end < after):  # only the next file shows that records are missing
             gaps = (Gap(0, 0, end, after, "missing"),)
             self.is_refused = True
-        kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
+        readable_lsns = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
         has_footer = how == FLIPPED and judgement.header is not None
         file = f"{begin:016x}.seg"
         for gap in gaps:
@@ -283,7 +283,7 @@ class JournalDisk:
             listed = self._spans(gap.first_lsn, end) if has_footer else ()
             record = DamageRecord(gap.first_lsn, end, file, gap.why)
             self.damages.append(Damage(record, listed, tuple(self.between(gap.first_lsn, end - 1))))
-        self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
+        self._lose(lsn for lsn in range(begin, after) if lsn not in readable_lsns)
         if gaps:
             self.verdict = Verdict.DAMAGED
 

@@ -52,10 +52,12 @@ class DocumentBook:
             if session in machine.plan.sessions:
                 self._note(machine, "durable", "operation", [session, source, record.sequence])
         elif type(record) is CoreRecord and record.core == memory.CORE:
-            kept = memory.memory_of(record)
-            if isinstance(kept, memory.HeldKept):
+            remembered = memory.memory_of(record)
+            if isinstance(remembered, memory.HeldKept):
                 self.recorder.meet("an operation beyond a gap")
-                self._note(machine, "durable", "operation", [kept.session, kept.source.hex(), kept.sequence])
+                self._note(
+                    machine, "durable", "operation", [remembered.session, remembered.source.hex(), remembered.sequence]
+                )
 
     # Received and sent
 
@@ -117,8 +119,8 @@ class DocumentBook:
             log, shown = _log_digest(session), session.engine.digest()
             self._note(machine, "info", "document", [name, log, shown, _folded_anew(session)])
             self._note(machine, "info", "state", [f"the document {name}", shown])
-            held = [[source.hex(), [[1, latest]]] for source, latest in session.log.sources()]
-            self._note(machine, "info", "log", [name, held])
+            ranges = [[source.hex(), [[1, latest]]] for source, latest in session.log.sources()]
+            self._note(machine, "info", "log", [name, ranges])
 
     def _sessions(self, machine: "Machine") -> dict[str, Any]:
         core: Any = machine.node.cores.get("document") if machine.node is not None and self.is_wanted else None
@@ -140,12 +142,12 @@ def operations_in(frames: list[bytes]) -> tuple[bytes, ...]:
 def _log_digest(session: Any) -> str:
     """Every operation of every source."""
     log = session.log
-    said = [
+    operations = [
         (source, number, log.body(source, number))
         for source, latest in log.sources()
         for number in range(1, latest + 1)
     ]
-    return blake2b(repr(said).encode(), digest_size=16).hexdigest()
+    return blake2b(repr(operations).encode(), digest_size=16).hexdigest()
 
 
 def _folded_anew(session: Any) -> str:

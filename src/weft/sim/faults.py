@@ -371,10 +371,10 @@ def _tap(fabric: Fabric, action: Action) -> None:
     """
     broker = fabric.machines[action.node]
     wanted = {"service": name_of(action.other), "id": action.how, "seconds": action.number, "rate": TAP_RATE}
-    said = {"stop": action.how} if action.second else wanted
+    body = {"stop": action.how} if action.second else wanted
     if broker.node is not None:
-        asked = Message(REQUEST, b"1", (b"dbp.tap", msgspec.json.encode(said)))
-        broker.hear("catalog", ADMINISTRATOR, commands.encode(asked), None)
+        request = Message(REQUEST, b"1", (b"dbp.tap", msgspec.json.encode(body)))
+        broker.hear("catalog", ADMINISTRATOR, commands.encode(request), None)
 
 
 def _change_service(fabric: Fabric, action: Action) -> None:
@@ -403,8 +403,8 @@ def _deregister(fabric: Fabric, action: Action) -> None:
     """An administrator removes the service on the host `other` from the list of the broker `node`."""
     broker, name = fabric.machines[action.node], name_of(action.other)
     if broker.node is not None:
-        asked = Message(REQUEST, b"1", (b"dbp.deregister", name.encode(), action.other.encode()))
-        broker.hear("catalog", ADMINISTRATOR, commands.encode(asked), None)
+        request = Message(REQUEST, b"1", (b"dbp.deregister", name.encode(), action.other.encode()))
+        broker.hear("catalog", ADMINISTRATOR, commands.encode(request), None)
 
 
 def _forge(fabric: Fabric, action: Action) -> None:

@@ -116,8 +116,8 @@ class FleetBook:
             for holder in (machine, *(other for other in self.fabric.fleet_of(fleet) if other.node is not None)):
                 if holder is machine or (_role(holder) is Role.ROOT and _store(holder).tip(topic) == number):
                     tally = _store(holder).tally_of(topic)
-                    told = [fleet, topic, number, tally.count, tally.digest.hex()]
-                    self.recorder.note(holder.name, holder.era, "event", "adopted", told)
+                    fact = [fleet, topic, number, tally.count, tally.digest.hex()]
+                    self.recorder.note(holder.name, holder.era, "event", "adopted", fact)
 
     def _published(self, machine: "Machine", effect: Transmit) -> None:
         update = decode_update(effect.frames)
@@ -203,8 +203,8 @@ class FleetBook:
 
     def _listed(self, machine: "Machine", listed: configuration.KeysListed) -> None:
         for key, number, value in listed.pairs:
-            said = [machine.plan.fleet, key, number, digest_of(value)]
-            self.recorder.note(machine.name, machine.era, "ok", "read-pair", said)
+            fact = [machine.plan.fleet, key, number, digest_of(value)]
+            self.recorder.note(machine.name, machine.era, "ok", "read-pair", fact)
 
     def look(self) -> None:
         """Record the role of each node, and a digest of each topic that several nodes replicate."""
@@ -215,8 +215,10 @@ class FleetBook:
                 self.read(machine)
                 self._standing(machine)
                 for topic in topics if _role(machine) is Role.ROOT else _topics(machine):
-                    held = [f"{pair.key} {pair.number} {digest_of(pair.value)}" for pair in _store(machine).view(topic)]
-                    subject = [f"{topic} of {fleet.name}", digest_of("\n".join(held).encode())]
+                    pairs = [
+                        f"{pair.key} {pair.number} {digest_of(pair.value)}" for pair in _store(machine).view(topic)
+                    ]
+                    subject = [f"{topic} of {fleet.name}", digest_of("\n".join(pairs).encode())]
                     self.recorder.note(machine.name, machine.era, "info", "state", subject)
 
     def _standing(self, machine: "Machine") -> None:
@@ -263,10 +265,10 @@ def _topics(machine: "Machine") -> tuple[str, ...]:
 
 
 EVENTS: Final[dict[type, tuple[str, Noted]]] = {
-    topology.RootTaken: ("root-taken", lambda machine, told: [machine.plan.fleet, told.epoch, told.is_acting]),
-    topology.RootLeft: ("root-left", lambda machine, told: [machine.plan.fleet, told.epoch]),
-    configuration.ConfigurationApplied: ("applied", lambda _, told: [told.number]),
-    configuration.ConfigurationWiped: ("went-back", lambda _, told: [told.number, told.last]),
-    configuration.ConfigurationRewound: ("went-back", lambda _, told: [told.number, told.last]),
+    topology.RootTaken: ("root-taken", lambda machine, event: [machine.plan.fleet, event.epoch, event.is_acting]),
+    topology.RootLeft: ("root-left", lambda machine, event: [machine.plan.fleet, event.epoch]),
+    configuration.ConfigurationApplied: ("applied", lambda _, event: [event.number]),
+    configuration.ConfigurationWiped: ("went-back", lambda _, event: [event.number, event.last]),
+    configuration.ConfigurationRewound: ("went-back", lambda _, event: [event.number, event.last]),
 }
 """Names and values of events in the history."""

@@ -46,13 +46,13 @@ def aye_before_durable(right: Any) -> Any:
 def voter_ignores_what_is_held(right: Any) -> Any:
     """Voters compare UUIDs only: each claims to hold exactly what the candidate holds."""
 
-    def hear(self: Election, said: Any, now: Now) -> None:
-        atlas, content = self.context.atlas, said.content
-        held = atlas.number, atlas.digest
+    def hear(self: Election, message: Any, now: Now) -> None:
+        atlas, content = self.context.atlas, message.content
+        before = atlas.number, atlas.digest
         epoch, counter = content.get("holds") or (0, 0)
         atlas.number, atlas.digest = number_of(epoch, counter), bytes.fromhex(content.get("digest", ""))
-        right(self, said, now)
-        atlas.number, atlas.digest = held
+        right(self, message, now)
+        atlas.number, atlas.digest = before
 
     return hear
 
@@ -78,8 +78,8 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
     """A new root's first number is the next one after its last, still in the old epoch."""
 
     def next_number(self: root_module.Root) -> int:
-        held = max(self.context.store.number, self.context.store.seen)
-        return number_of(epoch_of(held), counter_of(held) + 1)
+        highest = max(self.context.store.number, self.context.store.seen)
+        return number_of(epoch_of(highest), counter_of(highest) + 1)
 
     return next_number
 

@@ -158,13 +158,13 @@ class Host:
 
     # Turns
 
-    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> None:
         """A message has reached a socket."""
         if self.is_paused:
-            self._inbox.append((channel, peer, frames, heard))
+            self._inbox.append((channel, peer, frames, flow))
         elif self.program is not None:
-            if heard is not None:
-                heard.read(size_of(frames))
+            if flow is not None:
+                flow.read(size_of(frames))
             self._turn(partial(self.program.hear, channel, peer, frames))
 
     def order(self, do: Callable[[Now], Any]) -> None:

@@ -54,7 +54,7 @@ class Knock(NamedTuple):
     channel: str
     is_in: bool
     """Whether the handshake let it in."""
-    said: int
+    sent: int
     """Number of messages that it then sent."""
     refused: int
     """How many of them the node has counted."""
@@ -85,16 +85,16 @@ def _is_read(channel: str, frames: list[bytes]) -> bool:
     return True
 
 
-def answers(heard: list[tuple[str, list[bytes]]], channel: str) -> int:
+def answers(sent: list[tuple[str, list[bytes]]], channel: str) -> int:
     """How many answers of a port were not refusals."""
-    said = [frames for where, frames in heard if where == channel]
-    return sum(not any(word in frame for frame in frames for word in REFUSALS) for frames in said)
+    on_channel = [frames for where, frames in sent if where == channel]
+    return sum(not any(word in frame for frame in frames for word in REFUSALS) for frames in on_channel)
 
 
 def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[bytes]]:
     """The messages of an intruder at a port: well formed, in its own name and in that of others."""
     evil = b"e" * 16
-    said = {
+    messages = {
         "announced": [
             discovery.encode_announcement(
                 Announcement("/MARCO", ADDRESS, who, {"fleet": fleet, "epoch": 4_000, "count": 1, "protocol": 1})
@@ -115,7 +115,7 @@ def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[byte
         "data": [data.encode(data.DataHugz(source=ADDRESS))],
         "document": [dialogue.encode(Helo(ADDRESS)), dialogue.encode(Chat("evil"))],
     }
-    return said.get(channel, [])
+    return messages.get(channel, [])
 
 
 def intrude(machine: "Machine", kind: str) -> Iterator[Knock]:
@@ -128,7 +128,7 @@ def intrude(machine: "Machine", kind: str) -> Iterator[Knock]:
         credentials = {PLAIN: [], UNKNOWN: [Chance(kind).randbytes(KEY_BYTES)]}.get(kind, [keyring.key_of(uuid)])
         verdict = knock(channel, b"NULL" if kind == PLAIN else b"CURVE", credentials, table)
         if not verdict.allowed:
-            yield Knock(kind, channel, is_in=False, said=0, refused=0, is_changed=False)
+            yield Knock(kind, channel, is_in=False, sent=0, refused=0, is_changed=False)
             continue
         holder = table.find(verdict.frames[4].decode("ascii"))
         peer = machine.doors.peer_of(channel, INTRUDER)

@@ -67,9 +67,9 @@ class KeyFile:
         """A process starts with the pair on the disk, and knows the keys of its own configuration before it is heard."""
         if node.authority is None:
             return
-        self.in_force, kept = self.curve, node.cores["configuration"]
-        assert isinstance(kept, Configuration), "every node has one"
-        node.authority.recall(kept.store)
+        self.in_force, configuration = self.curve, node.cores["configuration"]
+        assert isinstance(configuration, Configuration), "every node has one"
+        node.authority.recall(configuration.store)
         node.authority.has_changed = self.swap
         if self._keyring.may_change:
             node.command("enrolment", Equip(self.curve, "", self.following), now)

@@ -83,14 +83,14 @@ class Lake:
         if self._is_refused():
             self.world.call_at(self._soon(ANSWER_NS), answer, LakeUnread("the lake is not mounted"))
             return
-        held: dict[int, VersionVector] = {}
+        by_stream: dict[int, VersionVector] = {}
         claims = (
             (stream, claim) for stream, of in self.segments.items() for each in of.values() for claim in each.claims
         )
         for stream, claim in claims:
             if claim.kind in ROWS:
-                held.setdefault(stream, VersionVector()).add(named[claim.origin], claim.first, claim.last)
-        vectors = tuple((stream, vector.encode()) for stream, vector in held.items())
+                by_stream.setdefault(stream, VersionVector()).add(named[claim.origin], claim.first, claim.last)
+        vectors = tuple((stream, vector.encode()) for stream, vector in by_stream.items())
         self.world.call_at(self._soon(LATE_NS if self._is_refused() else INSPECT_NS), answer, InLake(vectors))
 
     def _is_refused(self) -> bool:
@@ -117,8 +117,8 @@ class Lake:
         if made is None or (made.first_lsn, made.last_lsn) != (work.first_lsn, work.last_lsn):
             made = numbered[work.number] = _segment_of(work, disk.between(work.first_lsn, work.last_lsn))
             self._publish(work.stream, made)
-        told = SegmentWritten(work.stream, work.number, work.last_lsn, made.rows, made.rows * ROW_BYTES, made.digest)
-        self.world.call_at(self._soon(ANSWER_NS), answer, told)
+        event = SegmentWritten(work.stream, work.number, work.last_lsn, made.rows, made.rows * ROW_BYTES, made.digest)
+        self.world.call_at(self._soon(ANSWER_NS), answer, event)
 
 
 def _segment_of(work: WriteSegment, claims: Sequence[Claim]) -> Segment:

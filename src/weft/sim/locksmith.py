@@ -267,8 +267,8 @@ def _former(machine: "Machine", *, is_revoked: bool) -> list[str]:
 def _digest(machine: "Machine") -> str:
     authority = machine.running.authority
     assert authority is not None, "a fabric with keys"
-    told = sorted((each.uuid.hex(), each.keys) for each in authority.table)
-    return blake2b(repr(told).encode(), digest_size=8).hexdigest()
+    owners = sorted((each.uuid.hex(), each.keys) for each in authority.table)
+    return blake2b(repr(owners).encode(), digest_size=8).hexdigest()
 
 
 _ASK: Final[dict[str, Any]] = {

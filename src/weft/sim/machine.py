@@ -235,9 +235,9 @@ class Machine:
             if self._is_synced:
                 self._go_on()
         elif self.chance.getrandbits(1):
-            heard, self._inbox = self._inbox, []
+            inbox, self._inbox = self._inbox, []
             self._turn()
-            self._inbox = heard + self._inbox
+            self._inbox = inbox + self._inbox
             self.later(MILLISECOND, self._turn)
         else:
             self._turn()
@@ -260,11 +260,11 @@ class Machine:
 
     # Input
 
-    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> None:
         """A message has reached a socket of this process."""
         if channel == "call":
             self.sender.note_answer(peer)
-        self._inbox.append((channel, peer, frames, heard))
+        self._inbox.append((channel, peer, frames, flow))
         if not self.is_busy and not self.is_paused:
             self._turn()
 
@@ -282,11 +282,11 @@ class Machine:
         now, recorder = self.clocks.now(self.world.at), self.fabric.recorder
         digest = state_digest(node)
         recorder.injected(self, channel, digest)
-        said, kept = probe(node, Source(channel, peer), frames, now)
+        sent, written = probe(node, Source(channel, peer), frames, now)
         digest, refused = state_digest(node), node.refused.total()
         recorder.heard(self, channel, peer, frames)
         node.receive(Source(channel, peer), frames, now)
-        recorder.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
+        recorder.absorbed(self, [channel, digest, node.refused.total() - refused, sent, written])
         self._act(now)
 
     def intrude(self, kind: str) -> None:
@@ -333,8 +333,8 @@ class Machine:
                 self.fabric.recorder.heard(self, channel, peer, frames)
                 if self.fabric.keyring.is_closed and flow is not None:
                     self.recorded.note(channel, frames)
-            heard = (self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox)
-            node.hear(filter(None, heard), now)
+            received = (self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox)
+            node.hear(filter(None, received), now)
         due = node.deadline()  # work produced in this round is due too, as in the runner
         if due is not None and due <= now.mono:
             self._armed = None

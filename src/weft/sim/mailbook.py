@@ -89,13 +89,13 @@ class Mailbook:
         """A node hands something to a program: record the place of its link, and who else may rewrite there."""
         if not self.is_wanted or b"\xa3rec" not in frames[0][:12]:
             return
-        said = clients.decode_answered(frames)
+        message = clients.decode_answered(frames)
         core: Any = machine.running.cores["chains"]
         session = core.sessions._by_peer.get(peer)
-        if not isinstance(said, clients.Rec) or session is None:
+        if not isinstance(message, clients.Rec) or session is None:
             return
-        link = session.links.get(said.reg)
-        for item in said.m if _rewrites(link) else ():
+        link = session.links.get(message.reg)
+        for item in message.m if _rewrites(link) else ():
             chain = core.roster.chain(link.direction, item.type)
             places = [list(other.key) for other in chain.links if _rewrites(other) and _is_asked(other)]
             origin = self.fabric.origin_name(item.mid[0], item.mid[1])

@@ -111,10 +111,10 @@ def _delay_what_is_made(node: Node) -> None:
     made: list[tuple[int, Any]] = []
 
     def slow_screen(record: StreamRecord, now: Now) -> list[Any]:
-        kept = list(screen(record, now))
-        late = [one for one in kept if type(one) is StreamRecord and one.stream == OUTBOX]
+        records = list(screen(record, now))
+        late = [one for one in records if type(one) is StreamRecord and one.stream == OUTBOX]
         made.extend([(now.mono + SECOND // 2, one) for one in late])
-        return [one for one in kept if one not in late]
+        return [one for one in records if one not in late]
 
     def slow_wake(now: Now) -> None:
         wake(now)
@@ -187,13 +187,13 @@ def next_link_by_its_old_number(right: Any) -> Any:
 def answer_not_checked_against_the_holder(right: Any) -> Any:
     """Whoever names a message that another program holds may decide what becomes of it."""
 
-    def answer(self: Engine, session: Session, about: Any, said: Any, now: Now) -> None:
+    def answer(self: Engine, session: Session, about: Any, message: Any, now: Now) -> None:
         how, _, number = about
         holder = next((link for link in self._holders if number in link.pending and not link.confirms), None)
         if holder is not None and how == "next":
-            right(self, holder.session, (how, holder.reg, number), said, now)
+            right(self, holder.session, (how, holder.reg, number), message, now)
         else:
-            right(self, session, about, said, now)
+            right(self, session, about, message, now)
 
     return answer
 

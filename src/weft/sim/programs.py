@@ -233,11 +233,11 @@ class Program:
     def _refused(self, _: clients.Refuse | clients.Bye) -> None:
         self._fall()
 
-    def _credit(self, said: clients.Credit) -> None:
-        self._has_credit = said.credit > 0
+    def _credit(self, message: clients.Credit) -> None:
+        self._has_credit = message.credit > 0
 
-    def _statuses(self, said: clients.Status) -> None:
-        for item in said.m:
+    def _statuses(self, message: clients.Status) -> None:
+        for item in message.m:
             sent = self.open.pop(item.tag, None)
             text = shown(sent[1]) if sent is not None else ""
             session = f"{self.id.hex()} {self.peer.hex()}"
@@ -269,17 +269,17 @@ class Program:
 
     # Answering
 
-    def _records(self, said: clients.Rec) -> None:
-        stand = self.plan.stands[said.reg - 1]
-        for item, frames in clients.each_with_frames(said.m, said.frames):
+    def _records(self, message: clients.Rec) -> None:
+        stand = self.plan.stands[message.reg - 1]
+        for item, frames in clients.each_with_frames(message.m, message.frames):
             origin = self.machine.fabric.origin_name(item.mid[0], item.mid[1])
-            what = [self.name, self.id.hex(), said.reg, origin, item.mid[2], item.type, item.re]
+            what = [self.name, self.id.hex(), message.reg, origin, item.mid[2], item.type, item.re]
             self._note("ok", "offered", what)
             if item.lost:
                 self.machine.fabric.recorder.meet("copies lost")
             if stand.access != "ro":
-                self.asked[said.reg, item.id] = Asked(stand, item, frames)
-                self._plan_answer(said.reg, item.id, stand)
+                self.asked[message.reg, item.id] = Asked(stand, item, frames)
+                self._plan_answer(message.reg, item.id, stand)
 
     def _plan_answer(self, reg: int, number: int, stand: Stand) -> None:
         habit = self._habit()
@@ -310,50 +310,50 @@ class Program:
         for message in ANSWERS[habit](self, reg, asked):
             self._say(message)
 
-    def _right(self, reg: int, asked: Asked) -> clients.Asked:
+    def _right(self, reg: int, message: Asked) -> clients.Asked:
         """The answer of a program that behaves well."""
-        if asked.stand.access == "confirm":
-            mid = asked.item.mid
+        if message.stand.access == "confirm":
+            mid = message.item.mid
             self._note("ok", "confirmed", [self.plan.name, self.machine.fabric.origin_name(mid[0], mid[1]), mid[2]])
-            return clients.Conf(reg, [asked.item.id])
+            return clients.Conf(reg, [message.item.id])
         if not self.plan.marks:
-            return clients.Next(reg, [clients.NextItem(id=asked.item.id)], [])
-        frame = asked.frames[0] + b"+" + self.plan.name.encode()
-        return clients.Next(reg, [clients.NextItem(id=asked.item.id, n=1)], [frame])
+            return clients.Next(reg, [clients.NextItem(id=message.item.id)], [])
+        frame = message.frames[0] + b"+" + self.plan.name.encode()
+        return clients.Next(reg, [clients.NextItem(id=message.item.id, n=1)], [frame])
 
-    def _pass(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        yield self._right(reg, asked)
+    def _pass(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        yield self._right(reg, message)
 
-    def _twice(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        yield self._right(reg, asked)
-        yield _forged(reg, asked.item.id, asked)
+    def _twice(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        yield self._right(reg, message)
+        yield _forged(reg, message.item.id, message)
 
-    def _wrong_id(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        yield _forged(reg, asked.item.id + FAR, asked)
-        yield self._right(reg, asked)
+    def _wrong_id(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        yield _forged(reg, message.item.id + FAR, message)
+        yield self._right(reg, message)
 
-    def _wrong_reg(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        yield _forged(len(self.plan.stands) + 7, asked.item.id, asked)
-        yield self._right(reg, asked)
+    def _wrong_reg(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        yield _forged(len(self.plan.stands) + 7, message.item.id, message)
+        yield self._right(reg, message)
 
-    def _not_mine(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+    def _not_mine(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
         """Answer for a message that another program of this machine holds, on a chain where this one has no link."""
         for other in self.machine.programs:
             for theirs in list(other.asked.values()):
-                if theirs.stand.direction != asked.stand.direction:
+                if theirs.stand.direction != message.stand.direction:
                     yield _forged(reg, theirs.item.id, theirs)
-        yield self._right(reg, asked)
+        yield self._right(reg, message)
 
-    def _drop(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        item = asked.item
+    def _drop(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        item = message.item
         origin = self.machine.fabric.origin_name(item.mid[0], item.mid[1])
         self._note("invoke", "drop", [self.name, origin, item.mid[2]])
         yield clients.Drop(reg, [clients.GiveUp(id=item.id)])
-        if asked.stand.access == "confirm":
-            yield self._right(reg, asked)  # a reader cannot delete
+        if message.stand.access == "confirm":
+            yield self._right(reg, message)  # a reader cannot delete
 
-    def _fail(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
-        yield clients.Fail(reg, [clients.GiveUp(id=asked.item.id, why="a fault of the plan")])
+    def _fail(self, reg: int, message: Asked) -> Iterator[clients.Asked]:
+        yield clients.Fail(reg, [clients.GiveUp(id=message.item.id, why="a fault of the plan")])
 
     def _die(self, *_: Any) -> Iterator[clients.Asked]:
         """It dies holding the message, and starts again."""

@@ -115,9 +115,9 @@ class Prose:
         claims = [claim for claim in claims if claim.stream in self.streams]
         mine = [claim for claim in claims if claim.origin == own and claim.kind == RECORD]
         rest = [claim for claim in claims if claim not in mine]
-        said = [f"takes {self.claims(mine, own)}"] if mine else []
-        said += [f"holds {self.claims(rest, own)}"] if rest else []
-        return ", ".join(said)
+        parts = [f"takes {self.claims(mine, own)}"] if mine else []
+        parts += [f"holds {self.claims(rest, own)}"] if rest else []
+        return ", ".join(parts)
 
     def published(self, _: str, what: Any) -> str:
         """A segment of the lake exists."""

@@ -123,9 +123,9 @@ class Recorder:
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
     def harmed(self, machine: "Machine", how: str, damages: Sequence[Damage]) -> None:
-        """A journal was edited between two runs; what it lost, nobody has to find again.
+        """A journal was damaged between two runs: nobody has to find the lost records again.
 
-        But the numbers that footers list of it have to be announced as lost, unless they are there from elsewhere.
+        The numbers that footers list for these have to be announced as lost, unless another node still has them.
         """
         self.meet(f"a journal {how}")
         if machine.level != "sensor":
@@ -141,7 +141,7 @@ class Recorder:
         self.note(machine.name, machine.era, "info", "disk", ["harmed", *self._holds(machine)])
 
     def copied(self, machine: "Machine", twin: "Machine") -> None:
-        """A second machine has a copy of its disk; what that says of the last start may be out of date."""
+        """A second machine has a copy of its disk: note what that holds now, since the note of the last start may be out of date."""
         self.meet("a copied disk")
         records, losses = self._holds(machine)
         self.note(machine.name, machine.era, "info", "disk", ["copied", records, losses])
@@ -176,7 +176,7 @@ class Recorder:
         self.note(machine.name, machine.era, "info", "injected", [channel, digest])
 
     def knocked(self, machine: "Machine", value: list[Any]) -> None:
-        """An intruder has tried one of its doors, and that is what came of it."""
+        """An intruder has tried one of its ports; `value` is the result."""
         self.counts["knocked"] += 1
         self.note(machine.name, machine.era, "info", "knocked", value)
 

@@ -43,8 +43,8 @@ def summary(outcome: Outcome) -> list[str]:
 def _of_store(counts: Counter[str]) -> list[str]:
     if not counts["store asked"]:
         return []
-    asked, told, shown = (counts[f"store {what}"] for what in ("asked", "acknowledged", "shown"))
-    return [f"  store       {asked} requests, {told} writes acknowledged, {shown} entries shown to watchers"]
+    asked, acknowledged, shown = (counts[f"store {what}"] for what in ("asked", "acknowledged", "shown"))
+    return [f"  store       {asked} requests, {acknowledged} writes acknowledged, {shown} entries shown to watchers"]
 
 
 def facts_of(outcome: Outcome) -> dict[str, Any]:

@@ -109,8 +109,8 @@ class Run:
             verdicts.append(found.violation)
         except Exception as error:  # noqa: BLE001  # whatever a core raises is a finding, with the seed that repeats it
             where = "".join(format_tb(error.__traceback__)[-3:])
-            said = "".join(format_exception_only(error)).strip()
-            verdicts.append(Violation(CORE_FAILED, f"{said}\n{where}"))
+            text = "".join(format_exception_only(error)).strip()
+            verdicts.append(Violation(CORE_FAILED, f"{text}\n{where}"))
         return self._outcome(verdicts)
 
     def _outcome(self, verdicts: list[Verdict]) -> Outcome:

@@ -139,13 +139,13 @@ def pairs_of(fleet: FleetPlan, endpoint: Callable[[str], str]) -> tuple[tuple[st
 
 
 def _group(group: GroupPlan, endpoint: Callable[[str], str]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    table: dict[str, Any] = {
         "members": [endpoint(name) for name in group.members],
         "collectors": [endpoint(name) for name in group.collectors],
         "parent": group.parent,
         "fanout": group.fanout,
     }
-    values = {key: value for key, value in said.items() if value}
+    values = {key: value for key, value in table.items() if value}
     return values | {f"metric/{metric.name}": table_of(metric) for metric in group.metrics}
 
 

@@ -65,8 +65,8 @@ class Host(Protocol):
     def is_listening(self) -> bool:
         """Whether its process runs and has bound its sockets."""
 
-    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: "Flow | None") -> None:
-        """Take a message; `heard` is called when the node has read it."""
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], flow: "Flow | None") -> None:
+        """Take a message; `flow` is called when the node has read it."""
 
 
 class Path(NamedTuple):

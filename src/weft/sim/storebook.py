@@ -43,18 +43,18 @@ class Storebook:
 
     def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
         if type(record) is StreamRecord and record.stream == Stream.STORE:
-            # Records that come back to their maker, as from a former root to the next, were received later than made.
+            # Records that return to their maker, as from a former root to the next, were received later than they were made.
             if _is_of(machine, memory.keeper_of(record)) and record.received == record.at:
                 self._change(machine, lsn, memory.event_of_stream(record), record)
         elif type(record) is CoreRecord and record.core == memory.CORE:
-            kept = memory.memory_of(record)
-            if isinstance(kept, memory.EventKept):
-                self._change(machine, lsn, memory.event_of_kept(kept), record)
-            elif isinstance(kept, memory.StaleKept):
-                event = memory.event_of_kept(kept.event)
+            remembered = memory.memory_of(record)
+            if isinstance(remembered, memory.EventKept):
+                self._change(machine, lsn, memory.event_of_kept(remembered), record)
+            elif isinstance(remembered, memory.StaleKept):
+                event = memory.event_of_kept(remembered.event)
                 self.recorder.meet("a stale copy that was removed")
                 self._note(machine, "durable", "stale", [lsn, text_of(event.path), *event.chain.head])
-            elif isinstance(kept, memory.Emptied):
+            elif isinstance(remembered, memory.Emptied):
                 self.recorder.meet("a dropped node that begins anew")
                 self._note(machine, "durable", "emptied", [lsn])
 
@@ -63,15 +63,15 @@ class Storebook:
         if isinstance(record, StreamRecord):
             before = record.attributes.get("before")
         else:
-            kept = memory.memory_of(record)
-            is_shown = isinstance(kept, memory.EventKept) and kept.is_shown
+            remembered = memory.memory_of(record)
+            is_shown = isinstance(remembered, memory.EventKept) and remembered.is_shown
         value = None if event.value is None else event.value.hex()
         links = [list(link) for link in event.chain.links]
-        said = [lsn, text_of(event.path), event.tock, value, links, is_own, is_shown, before]
+        fact = [lsn, text_of(event.path), event.tock, value, links, is_own, is_shown, before]
         self.recorder.counts["store own" if is_own else "store others"] += 1
         how = "" if is_shown else ", which has lost"
-        text = f"keeps {event.node}:{event.tick} of {said[1]}: {'deleted' if value is None else value}, tock {event.tock}, chain {links}{how}"
-        self._note(machine, "durable", "change", said, text)
+        text = f"keeps {event.node}:{event.tick} of {fact[1]}: {'deleted' if value is None else value}, tock {event.tock}, chain {links}{how}"
+        self._note(machine, "durable", "change", fact, text)
 
     def _lost(self, machine: "Machine", event: messages.ConflictResolved) -> None:
         lost, kept = event.lost, event.kept
@@ -80,8 +80,8 @@ class Storebook:
             self.recorder.meet("two changes of one tock")
         if "deleted" in lost or "deleted" in kept:
             self.recorder.meet("a conflict with a deletion")
-        said = [event.path, lost["node"], lost["tick"], kept["node"], kept["tick"]]
-        self._note(machine, "event", "conflict", said, f"says that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
+        fact = [event.path, lost["node"], lost["tick"], kept["node"], kept["tick"]]
+        self._note(machine, "event", "conflict", fact, f"says that {fact[1]}:{fact[2]} lost to {fact[3]}:{fact[4]}")
 
     def went_back(self, machine: "Machine") -> None:
         """The disk is empty or an old copy, and the journal goes on from there."""
@@ -166,8 +166,8 @@ def _all(core: Any) -> list[Event]:
 
 def _tree_digest(core: Any) -> str:
     """Digest of all entries and tombstones."""
-    said = [(text_of(event.path), event.chain.head, event.tock, event.value) for event in _all(core)]
-    return blake2b(repr(said).encode(), digest_size=16).hexdigest()
+    entries = [(text_of(event.path), event.chain.head, event.tock, event.value) for event in _all(core)]
+    return blake2b(repr(entries).encode(), digest_size=16).hexdigest()
 
 
 EVENTS: Final[dict[type, str]] = {

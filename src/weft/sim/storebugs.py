@@ -53,8 +53,8 @@ def cut_chain_lets_the_old_one_win(right: Any) -> Any:
     def judge(event: Event, current: Event) -> tuple[str, str]:
         if current.chain.is_cut and not current.chain.covers(event.chain.head):
             return "newer", ""
-        said: tuple[str, str] = right(event, current)
-        return said
+        verdict: tuple[str, str] = right(event, current)
+        return verdict
 
     return judge
 
@@ -209,10 +209,10 @@ def condition_not_checked(right: Any) -> Any:
 @canary(actions_module.ACTIONS, "get_value", caught_by="causal", within=40, scenario=SMALL)
 def first_answer_remembered(right: Any) -> Any:
     """The first answer to a read is cached for ever."""
-    kept: dict[Any, Any] = {}
+    cache: dict[Any, Any] = {}
 
     def get_value(asked: Any) -> Any:
-        answer = kept.setdefault((asked.tree, asked.path), right(asked))
+        answer = cache.setdefault((asked.tree, asked.path), right(asked))
         return msgspec.structs.replace(answer, seq=asked.request.seq)
 
     return get_value

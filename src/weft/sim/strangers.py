@@ -43,8 +43,8 @@ def _fleet_of(machine: "Machine") -> str:
 
 
 def _beacon(machine: "Machine", name: str, level: str) -> Heard:
-    said = beacon.Beacon(_fleet_of(machine), name, LIAR, level, BASE_PORT, 1)
-    return Heard("beacon", ADDRESS.encode(), beacon.encode(said))
+    message = beacon.Beacon(_fleet_of(machine), name, LIAR, level, BASE_PORT, 1)
+    return Heard("beacon", ADDRESS.encode(), beacon.encode(message))
 
 
 def _namesake(machine: "Machine") -> list[Heard]:
@@ -57,14 +57,14 @@ def _parent_elsewhere(machine: "Machine") -> list[Heard]:
 
 def _root(machine: "Machine", epoch: int) -> Heard:
     content = {"fleet": _fleet_of(machine), "epoch": epoch, "count": 1, "protocol": 1, "holds": [epoch, 1]}
-    said = discovery.Announcement("/MARCO", NOWHERE, LIAR, content)
-    return Heard("announced", b"", discovery.encode_announcement(said))
+    message = discovery.Announcement("/MARCO", NOWHERE, LIAR, content)
+    return Heard("announced", b"", discovery.encode_announcement(message))
 
 
 def _far_vote(machine: "Machine") -> list[Heard]:
     content = {"fleet": _fleet_of(machine), "election": "e", "propose": FAR_EPOCH, "holds": [FAR_EPOCH, 1]}
-    said = discovery.Announcement("/RECOVERY/wutup", NOWHERE, b"\xff" * 16, content)
-    return [Heard("announced", b"", discovery.encode_announcement(said))]
+    message = discovery.Announcement("/RECOVERY/wutup", NOWHERE, b"\xff" * 16, content)
+    return [Heard("announced", b"", discovery.encode_announcement(message))]
 
 
 def _place(machine: "Machine") -> list[Heard]:
@@ -72,8 +72,8 @@ def _place(machine: "Machine") -> list[Heard]:
     if machine.level == "root":
         return []
     place = {"parent": NOWHERE, "root": NOWHERE, "level": "leaf", "group": "g1", "tier": 1, "epoch": NEAR_EPOCH}
-    said = discovery.Control("assignment", machine.endpoint, machine.node_id, {**place, "root_uuid": LIAR.hex()})
-    answer = Heard("call", NOWHERE.encode(), discovery.encode_control_answer(Answer((), said)))
+    message = discovery.Control("assignment", machine.endpoint, machine.node_id, {**place, "root_uuid": LIAR.hex()})
+    answer = Heard("call", NOWHERE.encode(), discovery.encode_control_answer(Answer((), message)))
     return [_root(machine, NEAR_EPOCH), answer]
 
 
@@ -91,10 +91,10 @@ LIES: Final[dict[str, Callable[["Machine"], list[Heard]]]] = {
 def tell(machine: "Machine", lie: str) -> bool:
     """Let a node receive a false message; False if it does not listen."""
     node = machine.node
-    said = [heard for heard in LIES[lie](machine) if node is not None and heard.channel in node.channels]
-    for heard in said:
-        machine.hear(heard.channel, heard.peer, heard.frames, None)
-    return bool(said)
+    lies = [each for each in LIES[lie](machine) if node is not None and each.channel in node.channels]
+    for each in lies:
+        machine.hear(each.channel, each.peer, each.frames, None)
+    return bool(lies)
 
 
 class Impostor:
@@ -114,10 +114,10 @@ class Impostor:
         """It ends, and its kernel tells its peers."""
         self._fabric.streams.unbind(self._router, is_loud=True)
 
-    def hear(self, _: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
+    def hear(self, _: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> None:
         """Take a message of a child."""
-        if heard is not None:
-            heard.read(size_of(frames))
+        if flow is not None:
+            flow.read(size_of(frames))
         try:
             message = hop.decode(frames)
         except PeerError:
@@ -127,8 +127,10 @@ class Impostor:
         elif isinstance(message, hop.Hop):
             self.taken += len(message.m)
             upto = message.s + len(message.m) - 1
-            said = hop.Hack(era=message.era, upto=upto, win=WINDOW, winb=WINDOW_BYTES, safe=upto, root=(LIAR, 0))
-            self._say(peer, said)
+            acknowledgement = hop.Hack(
+                era=message.era, upto=upto, win=WINDOW, winb=WINDOW_BYTES, safe=upto, root=(LIAR, 0)
+            )
+            self._say(peer, acknowledgement)
             self._fabric.recorder.meet("a stranger that calls samples safe")
         elif isinstance(message, hop.Beat):
             self._say(peer, hop.Beat())
