@@ -33,6 +33,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     words.texts_elsewhere,
     words.metaphors,
     words.modules_to_be_guessed,
+    words.names_to_be_guessed,
     words.unfinished,
     words.silenced_without_reason,
     words.skipped_tests,

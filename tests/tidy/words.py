@@ -54,6 +54,9 @@ METAPHORS: Final = {
 METAPHOR: Final = _any_of(rf"(?:^|[^a-z])({'|'.join(METAPHORS)})s?(?:[^a-z]|$)")
 GUESSED: Final = frozenset({"kept.py", "held.py", "loose.py", "returned.py", "returning.py", "told.py", "wanted.py"})
 """Modules are named by what they are, not by what was done to it."""
+SPOKEN: Final = frozenset({"said", "told", "_said", "_told"})
+"""Names that say that something was spoken, and not what: an answer, the fields of a message, a line for people."""
+PLAIN_ROOMS: Final = ("src/weft/base/", "src/weft/wire/", "src/weft/cli/", "src/weft/sim/", "src/weft/cores/carrier/")
 UNFINISHED: Final = re.compile("TO~DO|FIX~ME|XX~X|HA~CK|NotImplemented~Error".replace("~", ""))
 SILENCED: Final = re.compile(
     r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?=(?P<why>.*))"
@@ -100,6 +103,18 @@ def modules_to_be_guessed(source: Source) -> Iterator[Finding]:
     """A participle alone says nothing of what a module holds."""
     if source.path.startswith("src/") and source.path.rpartition("/")[2] in GUESSED:
         yield source.finding(1, "a module that is named by a participle", "name what it holds")
+
+
+def names_to_be_guessed(source: Source) -> Iterator[Finding]:
+    """A name says what a value is (HSE-010)."""
+    if not source.path.startswith(PLAIN_ROOMS):
+        return
+    names = [(node.lineno, node.id) for node in source.of(ast.Name) if isinstance(node.ctx, ast.Store)]
+    names += [(node.lineno, node.arg) for node in source.of(ast.arg)]
+    names += [(node.lineno, node.name) for node in source.functions]
+    for number, name in names:
+        if name in SPOKEN:
+            yield source.finding(number, f"a name to be guessed ({name})", "what it is: answer, fields, message, line")
 
 
 def unfinished(source: Source) -> Iterator[Finding]:
