@@ -1,6 +1,6 @@
 """What a node spends on a request that comes alone: the next one is sent when the answer is there.
 
-    .venv/bin/python -m bench.singly [NAME...] [--rounds 15] [--count 500] [--beside OTHER]
+    .venv/bin/python -m bench.singly [NAME...] [--rounds 15] [--count 500] [--beside OTHER...]
 
 Microseconds of CPU of the node's process, all threads, a request; of a hop, both nodes together. Clients are plain sockets
 in this process, so the node alone is counted; journals lie in memory, so a sync costs little. `start` is `weft up` of a
@@ -57,6 +57,7 @@ megabytes = 4096
 """
 STORE: Final = '[store]\nclock = "5s"\nfound = "home"\n'
 CATALOG: Final = '[catalog]\nhost = "127.0.0.1"\nport = {router}\nbeacon_port = {other}\n'
+PATIENT: Final = "[chains]\ndead_s = 60.0\n"  # a client is silent while the other sources have their turn
 JOURNAL: Final = '[[chains.filter]]\nname = "journal"\nkind = "journal"\ntypes = ["bench.*"]\ndir = "in"\n'
 CHAINS: Final = ("measurement", "chains", "carrier", "topology")
 One = Callable[[int], object]
@@ -199,7 +200,7 @@ def catalog(nodes: Nodes) -> dict[str, One]:
 
 
 def chains(nodes: Nodes) -> dict[str, One]:
-    nodes.start("root", CHAINS)
+    nodes.start("root", CHAINS, PATIENT)
     sender, reader = _attached(nodes, "root", "sender"), _attached(nodes, "root", "reader")
     reader.stand(1, "in", KIND)
     tags = itertools.count(1)
@@ -213,8 +214,8 @@ def chains(nodes: Nodes) -> dict[str, One]:
 
 
 def hop(nodes: Nodes) -> dict[str, One]:
-    parent = nodes.start("root", CHAINS, JOURNAL)
-    nodes.start("child", CHAINS, parent=parent)
+    parent = nodes.start("root", CHAINS, PATIENT + JOURNAL)
+    nodes.start("child", CHAINS, PATIENT, parent)
     sender, tags = _attached(nodes, "child", "sender"), itertools.count(1)
 
     def one(_: int) -> None:
@@ -285,9 +286,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURES))
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--beside", type=Path)
+    parser.add_argument("--beside", type=Path, nargs="*", default=[])
     options = parser.parse_args()
-    trees = {"here": ROOT} | ({"beside": options.beside.resolve()} if options.beside else {})
+    trees = {"here": ROOT} | {each.name: each.resolve() for each in options.beside}
     print(f"us a request, median of {options.rounds} rounds of {options.count}; CPU of the node, and of the clock")
     for name in options.names or MEASURES:
         with standing(name, trees) as made:

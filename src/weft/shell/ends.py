@@ -307,11 +307,8 @@ class End:
 
     def _take(self, key: bytes, source: Socket, heard: list[Heard], count: int, size_max: int) -> int:
         left = size_max
-        first_look = (
-            1 if len(self.sockets) == 1 else 0
-        )  # the only socket was queued since it has something, nearly always
         for number in range(count):
-            if first_look <= number < LOOKS and not poll([(source, READABLE)], 0):
+            if number < LOOKS and not poll([(source, READABLE)], 0):
                 return size_max - left
             try:
                 item = self._receive(source, key)
