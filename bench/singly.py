@@ -79,7 +79,7 @@ class Nodes:
 
     def begin(self, name: str, runs: tuple[str, ...], more: str = "", parent: int = 0) -> int:
         """Start a node; its first port."""
-        port, router = free_blocks(2, 37_000)
+        port, router = free_blocks(2, 45_000)
         words = {
             "name": name,
             "level": "sensor" if parent else "root",
