@@ -4,6 +4,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
@@ -11,6 +12,7 @@ from deltalake.schema import MapType, PrimitiveType
 
 from tests.pipeline.test_sql import plain_lake
 from weft.base.errors import UserError
+from weft.pipeline.scan import scan
 from weft.pipeline.sql import Lake
 
 pytestmark = pytest.mark.proves("PIP-090")
@@ -41,6 +43,40 @@ def test_a_column_that_came_later_is_nothing_in_what_is_older(tmp_path: Path) ->
     assert wanted == ask(tmp_path, "FROM samples ORDER BY sequence"), "one file has one of them"
     with Lake(tmp_path, 0) as lake:
         assert ["sequence", "text"] == lake.query("FROM samples").column_names, "as it was then"
+
+
+class Counting:
+    """A connection that notes how many files each of its relations is over."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.files: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+    def sql(self, text: str) -> duckdb.DuckDBPyRelation:
+        self.files.append(text.count(".parquet"))
+        return self.connection.sql(text)
+
+
+def test_all_files_are_asked_for_their_columns_only_if_the_newest_lacks_one(tmp_path: Path) -> None:
+    for _ in range(3):
+        write_deltalake(path_of(tmp_path), FIRST, mode="append")
+    with duckdb.connect() as connection:
+        counting: Any = Counting(connection)
+        scan(counting, DeltaTable(path_of(tmp_path)))
+        assert [1] == counting.files
+        DeltaTable(path_of(tmp_path)).alter.add_columns([Field("late", PrimitiveType("double"))])
+        scan(counting, DeltaTable(path_of(tmp_path)))
+        assert [1, 1, 3] == counting.files
+
+
+def test_duckdb_has_no_view_but_the_table_that_is_asked_for(tmp_path: Path) -> None:
+    with Lake(plain_lake(tmp_path, "silver.samples", FIRST)) as lake:
+        lake.query("FROM samples")
+        views = lake.query("SELECT view_name FROM duckdb_views() WHERE NOT internal").to_pylist()
+    assert [{"view_name": "samples"}] == views, "each view opens all files once more"
 
 
 def test_days_are_those_of_the_folders_and_one_without_a_day_has_none(tmp_path: Path) -> None:

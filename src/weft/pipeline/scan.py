@@ -36,12 +36,27 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
         nothing = dict.fromkeys(schema.names, "NULL")
         return ROWS.format(columns=typed(connection, schema, nothing), source="(SELECT 1) WHERE false")
     is_adopting = str(handle.metadata().name).startswith(ADOPTED)
-    source = _source(files, handle.metadata().partition_columns, is_named=is_adopting)
-    there = connection.sql(f"FROM {source}").columns
-    made = {name: "NULL" for name in schema.names if name not in there}
+    partitions = handle.metadata().partition_columns
+    source = _source(files, partitions, is_named=is_adopting)
+    newest = _source([max(files, key=_name)], partitions, is_named=is_adopting)
+    made = dict.fromkeys(_absent(connection, schema.names, newest, source), "NULL")
     if is_adopting:
         made["batch"] = BATCH.format(own=made.get("batch", "batch"))
     return ROWS.format(columns=typed(connection, schema, made), source=source)
+
+
+def _absent(connection: "duckdb.DuckDBPyConnection", names: list[str], newest: str, every: str) -> list[str]:
+    """The columns that no file has. All files are opened for this only if the newest one lacks a column."""
+    absent = names
+    for source in (newest, every):
+        if absent:
+            there = connection.sql(f"FROM {source}").columns
+            absent = [name for name in absent if name not in there]
+    return absent
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
 
 
 def typed(connection: "duckdb.DuckDBPyConnection", schema: "pa.Schema", made: dict[str, str]) -> str:

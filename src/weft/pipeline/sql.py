@@ -86,6 +86,12 @@ class Lake:
         self.fresh = fresh and as_of is None
         self._bridge: Bridge | None = None
         self._registered: set[str] = set()
+        """Tables under their full names, and functions, that DuckDB knows."""
+        self._sources: dict[str, str] = {}
+        """Rows of tables that were read, as what stands behind FROM.
+
+        They are text and not views, because DuckDB looks into every file each time that it meets a view of another one.
+        """
         self._handles: dict[tuple[str, AsOf | None], DeltaTable | None] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
         if not self.layout.lake_json.exists():
@@ -263,33 +269,31 @@ class Lake:
         return f"({self._completed(table)})" if table in FOLDED else self._dataset(table, self.as_of)
 
     def _dataset(self, table: Table, wish: AsOf | None) -> str:
-        """Register the rows of a table, with pending ones if the lake is fresh; returns their name in DuckDB."""
+        """The rows of a table, with pending ones if the lake is fresh, as what stands behind FROM."""
         if self._bridge is None or table in FOLDED:
             return self._rows(table, wish)
         name, pending = f"now_{table.layer}_{table.name}", self._bridge.select(table)
         if pending is None:
             return self._rows(table, wish)
-        if name not in self._registered:
-            self._registered.add(name)
-            held = self._rows(table, wish)
-            self._open.execute(f"CREATE TEMP VIEW {name} AS FROM {held} UNION ALL BY NAME {pending}")
-        return name
+        if name not in self._sources:
+            self._sources[name] = f"(FROM {self._rows(table, wish)} UNION ALL BY NAME {pending})"
+        return self._sources[name]
 
     def _rows(self, table: Table, wish: AsOf | None) -> str:
-        """Register the committed rows of a table; returns their name in DuckDB."""
+        """The committed rows of a table, as what stands behind FROM."""
         name = f"raw_{table.layer}_{table.name}"
         if wish != self.as_of:
             name += "_then"
-        if name not in self._registered:
-            self._registered.add(name)
+        if name not in self._sources:
             handle = self._handle(table, wish)
             if handle is None:
                 self._open.register(name, table.schema.arrow().empty_table())
+                self._sources[name] = name
             else:
                 if self.verify:
                     self._prove(table, handle)
-                self._open.execute(f"CREATE TEMP VIEW {name} AS {scan(self._open, handle)}")
-        return name
+                self._sources[name] = f"({scan(self._open, handle)})"
+        return self._sources[name]
 
     def pending(self, table: Table, since: date | None = None) -> "pa.Table | None":
         """For a fresh lake: drained rows that the version of `handle` lacks; None if there are none. `since`: first UTC day."""
@@ -308,11 +312,11 @@ class Lake:
 
     def reopen(self, table: Table) -> None:
         """Read the newest version of a table that has not been queried yet."""
-        assert f"raw_{table.layer}_{table.name}" not in self._registered, table.full_name
+        assert f"raw_{table.layer}_{table.name}" not in self._sources, table.full_name
         self._handles.pop((table.full_name, None), None)
 
     def committed(self, table: Table) -> str:
-        """The name in DuckDB of the committed rows of a table."""
+        """The committed rows of a table, as what stands behind FROM."""
         return self._rows(table, None)
 
     def _prove(self, table: Table, handle: "DeltaTable") -> None:

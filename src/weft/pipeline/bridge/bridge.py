@@ -51,7 +51,7 @@ OPEN_MAX: Final = 256  # open segments at a time: each costs DuckDB 0.2 MB
 NO_ERA: Final = -1 << 63
 """Replaces a missing era where two eras are compared."""
 FILES: Final = """
-read_parquet([{files}], union_by_name = true, filename = true, file_row_number = true, hive_partitioning = false)
+read_parquet([{files}], union_by_name = {is_mixed}, filename = true, file_row_number = true, hive_partitioning = false)
 """
 RECEIVED: Final = """
 SELECT {columns}, split_part(filename, '/', -3) AS drain,
@@ -126,7 +126,7 @@ class Tables(Protocol):
         """Open a newer version."""
 
     def committed(self, table: Table) -> str:
-        """The name that DuckDB has for the rows of that version."""
+        """The rows of that version, as what stands behind FROM."""
 
 
 class Bridge:
@@ -227,13 +227,10 @@ class Bridge:
         return self._read[stream, slices]
 
     def _select_from_files(self, slices: tuple[Slice, ...], stream: str) -> str:
-        source = FILES.format(files=", ".join(quoted(glob.escape(piece.path)) for piece in slices))
-        schema = SEGMENTS[stream].arrow()
-        present = (
-            self.connection.sql(f"FROM {source} LIMIT 0").columns
-            if self._may_lack_columns(slices, stream)
-            else schema.names
-        )
+        schema, is_mixed = SEGMENTS[stream].arrow(), self._may_lack_columns(slices, stream)
+        files = ", ".join(quoted(glob.escape(piece.path)) for piece in slices)
+        source = FILES.format(files=files, is_mixed=str(is_mixed).lower())
+        present = self.connection.sql(f"FROM {source} LIMIT 0").columns if is_mixed else schema.names
         columns = typed(self.connection, schema, {name: "NULL" for name in schema.names if name not in present})
         cut = [
             f"(filename <> {quoted(piece.path)} OR file_row_number BETWEEN {piece.first} AND {piece.last - 1})"
