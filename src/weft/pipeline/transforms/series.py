@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import SERIES
-from weft.pipeline.transforms.columns import definition_hash, with_others
+from weft.pipeline.transforms.columns import definition_hash, hashed, with_others
 
 
 def definitions(rows: DataFrame) -> DataFrame:
@@ -18,12 +18,9 @@ def definitions(rows: DataFrame) -> DataFrame:
     about = F.struct("config_name", "detail", "type", "param", "labels", definition.alias("definition"))
     first = F.min_by(about, F.struct("drain", "segment", "row"))
     is_one = F.min(definition) == F.max(definition)
-    return (
-        rows.groupBy("series")
-        .agg(first.alias("first"), F.min("batch").alias("batch"), is_one.alias("is_one"))
-        .select("series", "first.*", "batch", "is_one")
-        .select(*SERIES.schema.names, "is_one")
-    )
+    added = (first.alias("first"), F.min("batch").alias("batch"), is_one.alias("is_one"))
+    made = hashed(rows, ("series",), added).select("series", "first.*", "batch", "is_one")
+    return made.select(*SERIES.schema.names, "is_one")
 
 
 def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
