@@ -15,12 +15,13 @@ from tests.pipeline import sketches
 from tests.pipeline.canaries import planted
 from tests.pipeline.ground import MEM, Ground, taken
 from weft.base.chance import Chance
+from weft.lake.schemas import BRONZE
 from weft.pipeline.delta import Tables
 from weft.pipeline.folding import Folding, session_beside
 from weft.pipeline.late import Late
 from weft.pipeline.rules import lenient
 from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
-from weft.pipeline.transforms import rollup
+from weft.pipeline.transforms import rollup, series
 
 pytestmark = pytest.mark.prove("whole batches in Spark")
 
@@ -129,6 +130,13 @@ def test_no_fold_sorts_its_rows(spark: SparkSession, monkeypatch: Patch) -> None
     assert "SortAggregate" not in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
     monkeypatch.setattr(rollup, "hashed", lambda rows, key, added: rows.groupBy(*key).agg(*added))
     assert "SortAggregate" in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
+
+
+def test_definitions_of_keys_are_found_without_sorting_the_rows_of_a_batch(ground: Ground, monkeypatch: Patch) -> None:
+    rows = ground.spark.createDataFrame([], BRONZE["samples"].ddl())
+    assert "SortAggregate" not in plan(series.definitions(rows))
+    monkeypatch.setattr(series, "hashed", lambda rows, key, added: rows.groupBy(*key).agg(*added))
+    assert "SortAggregate" in plan(series.definitions(rows))
 
 
 class Pulled(Exception):
