@@ -1,10 +1,8 @@
 """Parts of roll-ups in any order and grouping make the same windows; bugs that would make others are caught (section 12.4)."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +18,6 @@ from weft.base.chance import Chance
 from weft.lake.schemas import BRONZE
 from weft.pipeline.delta import Tables
 from weft.pipeline.folding import Folding, session_beside
-from weft.pipeline.job import GOLD_EVERY_S, GOLD_FIRST_S, JobOptions
 from weft.pipeline.late import Late
 from weft.pipeline.rules import lenient
 from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
@@ -196,26 +193,6 @@ def test_no_batch_waits_for_a_fold(ground: Ground, monkeypatch: Patch) -> None:
     ground.job.fold()
     assert [(5,)] == ground.rows("gold.rollup_1d", "n", order=())
     assert [(8.0,)] == ground.rows("gold.latest", "value", order=())
-
-
-@pytest.mark.proves("PIP-045", part="the first fold of a driver has few rows")
-def test_the_first_fold_is_due_soon_after_the_start_and_later_ones_once_a_minute(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    ground = Ground(tmp_path / "lake", spark, JobOptions())
-    began = time.monotonic()
-    ground.take(taken(1, [(MEM, 7, None)] * 3))
-    took = time.monotonic() - began
-    assert not ground.job.is_fold_due(began + GOLD_FIRST_S - 1)
-    assert ground.job.is_fold_due(began + took + GOLD_FIRST_S)
-    assert not ground.job.is_fold_due(began + GOLD_EVERY_S - 1, GOLD_EVERY_S), "with --once, which folds at its end"
-    ground.job.fold()
-    folded = time.monotonic()
-    ground.take(taken(4, [(MEM, 8, None)]))
-    assert not ground.job.is_fold_due(folded + GOLD_EVERY_S - 1)
-    assert ground.job.is_fold_due(folded + GOLD_EVERY_S)
-    ground.restart(JobOptions(gold_every_s=float("inf")))
-    assert not ground.job.is_fold_due(time.monotonic() + GOLD_EVERY_S)
 
 
 def test_what_ends_a_fold_early_is_raised_where_batches_are_taken(ground: Ground, monkeypatch: Patch) -> None:

@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLD_EVERY_S: Final = 60.0  # between two folds of gold tables
-GOLD_FIRST_S: Final = (
-    5.0  # from the start of a driver to its first fold, whose plans are compiled while there is little to fold
-)
 USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
 """Limits of a batch. It takes whole segments only, because these become files of bronze without being copied."""
 
@@ -299,19 +296,16 @@ class Job:
         """The properties of every commit of a fold."""
         return {"weft.version": __version__, "weft.offset": coverage.offset}
 
-    def is_fold_due(self, now: float, first_s: float = GOLD_FIRST_S) -> bool:
+    def is_fold_due(self, now: float) -> bool:
         """Whether a fold is due or under way; `now` is monotonic, in seconds.
 
-        The first fold is due `first_s` after the start. Without a new batch a fold only notices that holes have become
-        overdue; once a minute is enough for that.
+        Without a new batch a fold only notices that holes have become overdue; once a minute is enough for that.
         """
         if self.is_folding:
             return True
         every_s = self.options.gold_every_s
         if self.fold_upto == self.last_number:
             every_s = max(every_s, GOLD_EVERY_S)
-        elif self.fold_upto < 0 and every_s != float("inf"):
-            every_s = min(every_s, first_s)
         return self.last_number >= 0 and now - self._folded_at >= every_s
 
     def fold_if_behind(self) -> None:

@@ -21,7 +21,7 @@ from weft.lake.offsets import At
 from weft.lake.reader import SEGMENTS_MAX, Limits, Source
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
-from weft.pipeline.job import GOLD_EVERY_S, GOLD_FIRST_S, USUAL, Done, Job, JobOptions, SamplesJob
+from weft.pipeline.job import USUAL, Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
 from weft.pipeline.remote import answers, is_remote
@@ -187,7 +187,7 @@ class Runner:
             for name in [name for name in streams if name not in self._jobs and self.lake.drains(name).is_dir()]:
                 self._begin(name, spark, epoch)
             idle = [job for job in self._jobs.values() if not self._take(job, limits, once=once)]
-            self._beside_batches(GOLD_EVERY_S if once else GOLD_FIRST_S)
+            self._beside_batches()
             is_first, streams, limits = streams != wanted, wanted, USUAL
             if not is_first and len(idle) == len(self._jobs) and (once or self._ending.wait(POLL_S)):
                 break
@@ -214,13 +214,10 @@ class Runner:
         self.on_batch(done)
         return True
 
-    def _beside_batches(self, first_s: float = GOLD_FIRST_S) -> None:
-        """See to the folds, which go on beside the batches; then let upkeep run, but never while a fold has begun.
-
-        `first_s`: how long after the start of a job its first fold is due.
-        """
+    def _beside_batches(self) -> None:
+        """See to the folds, which go on beside the batches; then let upkeep run, but never while a fold has begun."""
         for job in self._jobs.values():
-            if job.is_fold_due(time.monotonic(), first_s):
+            if job.is_fold_due(time.monotonic()):
                 job.fold_on()
         if self._upkeep is not None and not any(job.is_folding for job in self._jobs.values()):
             self._upkeep.turn()
