@@ -8,7 +8,7 @@ from tests.carrier.test_transcripts import numbers_of
 from weft.base.effects import Effect, Persist
 from weft.base.mail import OUTBOX, of_record
 from weft.base.records import StreamRecord
-from weft.cores.carrier.messages import AssignParent, Hello, Hop, SpoolDropped, Welcome
+from weft.cores.carrier.messages import AssignParent, Hello, HoldBack, Hop, SpoolDropped, Welcome
 from weft.wire.carried import is_mail
 
 Identity = tuple[bytes, int, int]
@@ -296,6 +296,52 @@ def test_7_a_parent_that_went_back_gets_what_it_had_and_not_what_another_has() -
     world.advance(20)
     assert sorted((a.node, a.era, number) for number in (1, 2)) == sorted(arrived(root))
     assert 0 == a.core.counters.spool_records
+
+
+@pytest.mark.proves("CHN-031", "RTE-007")
+def test_7_what_a_parent_lost_with_its_disk_goes_to_the_one_that_replaces_it_or_to_another() -> None:
+    a_parent_replaced("p1")
+    a_parent_replaced("p2")
+
+
+def a_parent_replaced(after: str) -> None:
+    """P1 has acknowledged 1 and 2, which are not safe, and gets an empty disk; A is welcomed by it, and goes on at `after`."""
+    world, a, p1, p2, root = fork()
+    world.cut("p1")
+    a.post()
+    a.post()
+    world.advance(1)
+    assert [1, 2] == sequences(p1.outbox())
+    p1.crash()
+    p1.disk, p1.next_lsn, p1.node = [], 1, b"another".ljust(16)
+    p1.start()
+    world.advance(8)
+    a.order(AssignParent(after, after))
+    world.advance(3)
+    a.post()
+    world.heal("p1")
+    world.advance(20)
+    assert [(a.node, a.era, number) for number in (1, 2, 3)] == sorted(arrived(root))
+    assert [0, 0, 0] == [machine.core.counters.spool_records for machine in (a, p1, p2)]
+
+
+@pytest.mark.proves("CHN-031", "RTE-007")
+def test_7_what_a_parent_lost_with_an_older_disk_goes_to_another() -> None:
+    world, a, p1, p2, root = fork()
+    world.cut("p1")
+    image, lsn = list(p1.disk), p1.next_lsn
+    a.post()
+    a.post()
+    world.advance(1)
+    p1.crash()
+    p1.disk, p1.next_lsn = image, lsn
+    p1.start()
+    p1.order(HoldBack(is_full=True))
+    world.advance(3)
+    a.order(AssignParent("p2", "p2"))
+    world.advance(3)
+    assert [1, 2] == [record.sequence for record in p2.screened if is_mail(record)]
+    assert [(a.node, a.era, number) for number in (1, 2)] == sorted(arrived(root))
 
 
 @pytest.mark.proves("CHN-031", "CHN-032")

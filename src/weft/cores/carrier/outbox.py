@@ -16,7 +16,7 @@ with `fetch`. For each number between safe and given, its lsn is remembered.
 from array import array
 from bisect import bisect_right
 from collections import deque
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -33,6 +33,8 @@ from weft.wire.hop import Hop, HopItem
 from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
 
 _CARRIED = (StreamRecord, LostRecord, EraRecord)
+LOST: Final = b""
+"""Instead of the parent that had acknowledged something, and lost it."""
 Slot = tuple[int, Carried | None, int]
 """lsn, record, bytes. The record is None if there is nothing to send any more and only the hop number counts."""
 
@@ -102,34 +104,54 @@ class Batch(msgspec.Struct):
 class FirstAcknowledged:
     """Which parent was the first to acknowledge which hop numbers: ascending spans, each with its parent.
 
-    It keeps mail from going to a second parent (CHN-031, RTE-007).
+    It keeps mail from going to a second parent (CHN-031, RTE-007), except what the first one has lost with its disk.
     """
 
     def __init__(self) -> None:
-        self._spans: deque[tuple[int, bytes]] = deque()
-        """`(upto, parent)`: the numbers after the preceding span, up to `upto`."""
+        self._spans: deque[tuple[int, bytes, str]] = deque()
+        """`(upto, parent, name)`: the numbers after the preceding span, up to `upto`."""
 
     @property
     def upto(self) -> int:
         """The highest number that any parent has acknowledged."""
         return self._spans[-1][0] if self._spans else 0
 
-    def note(self, upto: int, parent: bytes) -> None:
+    def begin(self, upto: int, parent: bytes, name: str) -> None:
+        """A parent welcomes the node: it holds all numbers up to `upto`, and has lost those above.
+
+        A former parent of that name with another identity has lost all, as its machine has an empty disk now.
+        """
+        spans, self._spans = self._spans, deque()
+        for end, first, first_name in spans:
+            is_replaced = first_name == name != "" and first != parent
+            if first == parent and end > upto:
+                self._append(upto, first, first_name)
+            is_lost = is_replaced or (first == parent and end > upto)
+            self._append(end, *((LOST, "") if is_lost else (first, first_name)))
+        while self._spans and self._spans[-1][1] == LOST:
+            self._spans.pop()
+        self.note(upto, parent, name)
+
+    def _append(self, upto: int, parent: bytes, name: str) -> None:
+        if upto > self.upto:
+            self._spans.append((upto, parent, name))
+
+    def note(self, upto: int, parent: bytes, name: str = "") -> None:
         """A parent has acknowledged all numbers up to `upto`; spans of other parents stay theirs."""
         spans = self._spans
         if spans and upto <= spans[-1][0]:
             return
         if spans and spans[-1][1] == parent:
-            spans.pop()
-        spans.append((upto, parent))
+            name = spans.pop()[2]
+        spans.append((upto, parent, name))
         if len(spans) > limits.PARENT_SPANS_MAX:
             spans.popleft()  # if mail then arrives twice, the node where both routes meet recognises its identity
 
     def has_other(self, number: int, parent: bytes | None) -> bool:
-        """Whether a parent other than this one was the first to acknowledge a number."""
-        for upto, first in self._spans:
+        """Whether a parent other than this one was the first to acknowledge a number, and still has it."""
+        for upto, first, _ in self._spans:
             if number <= upto:
-                return first != parent
+                return first not in (parent, LOST)
         return False
 
     def forget(self, safe: int) -> None:
@@ -166,6 +188,7 @@ class Outbox:
         """Answers for senders of mail; whoever sends them empties the list."""
         self._first = FirstAcknowledged()
         self._parent: bytes | None = None
+        self._parent_name = ""
         self.home_lsn = 0
         """Mail up to this lsn was given to this node's own `in` chain while it was a root."""
 
@@ -352,13 +375,13 @@ class Outbox:
 
     # What has arrived
 
-    def begin(self, upto: int, parent: bytes | None = None) -> None:
+    def begin(self, upto: int, parent: bytes | None = None, name: str = "") -> None:
         """A link begins: `parent` has everything up to `upto`; PeerError `bad-upto` if that is impossible."""
         if not self.safe <= upto <= self.given:
             raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
-        self._parent = parent
+        self._parent, self._parent_name = parent, name
         if parent is not None:
-            self._first.note(upto, parent)
+            self._first.begin(upto, parent, name)
         ahead = upto - self.held
         if 0 <= ahead <= len(self._slots):
             self._bytes -= self._hand_over(ahead)
@@ -386,7 +409,7 @@ class Outbox:
         self._flight_bytes -= freed
         self.held = upto
         if self._parent is not None:
-            self._first.note(upto, self._parent)
+            self._first.note(upto, self._parent, self._parent_name)
         self._counters.held += count
         return count
 
