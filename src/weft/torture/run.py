@@ -217,8 +217,9 @@ class Run:
                 self._act(event, is_begin=is_begin)
             self.world.watch()
             time.sleep(min(limits.LOOK_S, max(0.0, acts[0][0] - now)) if acts else limits.LOOK_S)  # tidy: as above
+        ahead = [event for _, is_begin, event in acts if is_begin]
         for _, is_begin, event in acts:
-            if not is_begin:
+            if not is_begin and event not in ahead:
                 self._act(event, is_begin=False)
 
     def _acts(self) -> Iterator[tuple[float, bool, Event]]:
