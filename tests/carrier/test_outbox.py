@@ -512,3 +512,20 @@ def test_of_many_changes_of_parent_the_oldest_are_forgotten() -> None:
     assert known.has_other(1, b"a")
     known.note(257, b"b")
     assert not known.has_other(1, b"a")
+
+
+@pytest.mark.proves("CHN-031", "RTE-007", "CHN-039")
+def test_what_a_replaced_parent_had_is_at_nobody_until_another_has_it() -> None:
+    known = FirstAcknowledged()
+    known.begin(0, b"p", "p1")
+    known.note(5, b"p", "p1")
+    known.begin(5, b"q", "p2")
+    known.note(10, b"q", "p2")
+    known.begin(0, b"r", "p1")
+    assert [False, True] == [known.has(number) for number in (3, 7)]
+    assert [False, True] == [known.has_other(number, b"r") for number in (3, 7)]
+    known.note(2, b"r", "p1")
+    assert [True, False, True] == [known.has(number) for number in (2, 3, 7)]
+    known.note(10, b"r", "p1")
+    assert [True, True] == [known.has_other(number, b"s") for number in (3, 7)]
+    assert not known.has_other(7, b"q")

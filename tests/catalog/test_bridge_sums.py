@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.catalog.bridgenet import Bridged, pair, without_sum
 from weft.base.effects import Source
-from weft.cores.catalog.context import BRIDGE
-from weft.cores.catalog.messages import BridgeDown
+from weft.cores.catalog.context import BRIDGE, DIAL
+from weft.cores.catalog.messages import BridgeDown, Garbled
+from weft.node.channels import CHANNELS
 from weft.wire.catalog import bridges as wire
 from weft.wire.catalog.messages import Message
 
@@ -154,3 +155,17 @@ def test_a_stranger_whose_first_word_was_altered_is_told_so_and_not_met() -> Non
     answer: Any = said
     assert "bye" == json.loads(answer.message.body[0])["type"]
     assert (BRIDGE, b"x") not in green.core.bridges.links
+
+
+@pytest.mark.parametrize(("channel", "is_named"), [(BRIDGE, True), (DIAL, True), ("catalog-events", False)])
+def test_what_a_bridge_sends_that_is_no_message_reaches_the_core(channel: str, is_named: bool) -> None:
+    assert (CHANNELS[channel].garbled is Garbled) is is_named
+
+
+def test_what_is_unreadable_at_a_bridge_counts_against_no_client() -> None:
+    net = pair()
+    net.run(2)
+    core = net.nodes["green"].core
+    before = dict(core.serving.connections._bound)
+    core.command(Garbled(BRIDGE, b"nobody", "unknown-command"), net.at())
+    assert before == core.serving.connections._bound

@@ -85,3 +85,15 @@ def test_a_batch_that_has_room_only_when_its_last_write_is_done_writes_nothing()
     assert "storage-full" == client.ask("batch", ops=ops).etype
     assert (before, None) == (desk.node.context.tick, desk.node.tree.get(("a",)))
     assert client.ask("batch", ops=[op("a", 1), op("old", 1)]).results is not UNSET
+
+
+@pytest.mark.parametrize("why", ["is_full", "read_only"])
+def test_a_batch_that_was_written_already_is_answered_where_nothing_can_be_written(why: str) -> None:
+    desk, client = ready()
+    ops = [op("a", 1, idem=True), op("b", 2, idem=True)]
+    client.ask("batch", ops=ops)
+    setattr(desk.node.context, why, "dropped" if why == "read_only" else True)
+    answer = client.ask("batch", ops=ops)
+    assert answer.results is not UNSET
+    assert [False, False] == [result["changed"] for result in answer.results]
+    assert client.ask("batch", ops=[*ops, op("c", 3)]).etype in ("storage-full", "read-only")

@@ -259,6 +259,47 @@ def test_who_was_refused_for_its_name_is_accepted_once_the_older_one_is_gone() -
     assert ("", newer.endpoint) == (newer.context.read_only, a.bus.members.get("b"))
 
 
+@pytest.mark.proves("LNK-022")
+def test_a_collision_that_a_server_at_a_broker_caused_is_not_for_the_mesh_to_end() -> None:
+    a, b = End("a", 1), End("b", 2, peers=("10.0.0.1:27500", "10.0.0.9:27500"))
+    wire = Wire(a, b)
+    b.context.read_only = "name-collision"
+    wire.run(30)
+    assert ({"a": a.endpoint}, "name-collision") == (b.bus.members, b.context.read_only)
+
+
+@pytest.mark.proves("LNK-022")
+def test_who_was_refused_at_two_addresses_of_one_peer_is_accepted_at_both() -> None:
+    a, b = End("a", 1), End("b", 2, peers=("10.0.0.1:27500",))
+    newer = End("b", 3, peers=("10.0.0.1:27500", "10.0.0.9:27500"))
+    wire = Wire(a, b)
+    wire.ends["10.0.0.9:27500"] = a
+    wire.run(3)
+    wire.ends[newer.endpoint] = newer
+    wire.run(10)
+    assert "name-collision" == newer.context.read_only
+    del wire.ends[b.endpoint]
+    wire.run(130)
+    assert ("", newer.endpoint) == (newer.context.read_only, a.bus.members.get("b"))
+
+
+@pytest.mark.proves("LNK-022")
+def test_a_doubt_of_long_ago_does_not_count_against_a_node_that_moves() -> None:
+    a, b = End("a", 1), End("b", 3, peers=("10.0.0.1:27500",))
+    wire = Wire(a, b)
+    wire.run(3)
+    passing = End("b", 4, peers=("10.0.0.1:27500",))
+    wire.ends[passing.endpoint] = passing
+    wire.run(0.1)
+    del wire.ends[passing.endpoint]
+    wire.run(10)
+    del wire.ends[b.endpoint]
+    moved = End("b", 5, peers=("10.0.0.1:27500",))
+    wire.ends[moved.endpoint] = moved
+    wire.run(10)
+    assert ("", moved.endpoint) == (moved.context.read_only, a.bus.members.get("b"))
+
+
 def test_a_node_that_calls_itself_by_another_address_notices() -> None:
     a = End("a", 1, peers=("10.0.0.9:27500",))
     wire = Wire(a)

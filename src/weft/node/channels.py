@@ -253,13 +253,18 @@ CHANNELS: Final[dict[str, Channel]] = {
     "catalog-bridge": _bridge._replace(
         block=CATALOG,
         queue=BRIDGE_QUEUE,
+        garbled=catalog.Garbled,
         frames_max=bridges.FRAMES_MAX,
         tells_failure=True,
         tells_address=True,
         is_plain=True,
     ),
     "catalog-bridge-dial": _bridge_dial._replace(
-        queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, tells_failure=True, is_plain=True
+        queue=BRIDGE_QUEUE,
+        garbled=catalog.Garbled,
+        frames_max=bridges.FRAMES_MAX,
+        tells_failure=True,
+        is_plain=True,
     ),
     "catalog-relay": Channel("catalog", "stream", commands.decode_call, commands.encode, how=INSIDE),
     "catalog-call": _carry._replace(queue=ANSWER_QUEUE, is_plain=True),

@@ -218,9 +218,8 @@ class Run:
             self.world.watch()
             time.sleep(min(limits.LOOK_S, max(0.0, acts[0][0] - now)) if acts else limits.LOOK_S)  # tidy: as above
         ahead = [event for _, is_begin, event in acts if is_begin]
-        for _, is_begin, event in acts:
-            if not is_begin and event not in ahead:
-                self._act(event, is_begin=False)
+        for event in [event for _, is_begin, event in acts if not is_begin and event not in ahead]:
+            self._act(event, is_begin=False)
 
     def _acts(self) -> Iterator[tuple[float, bool, Event]]:
         for event in self.plan.events:

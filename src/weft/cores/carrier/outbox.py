@@ -138,14 +138,28 @@ class FirstAcknowledged:
 
     def note(self, upto: int, parent: bytes, name: str = "") -> None:
         """A parent has acknowledged all numbers up to `upto`; spans of other parents stay theirs."""
+        if any(first == LOST for _, first, _ in self._spans):
+            self._give_lost(upto, parent, name)
         spans = self._spans
         if spans and upto <= spans[-1][0]:
             return
         if spans and spans[-1][1] == parent:
-            name = spans.pop()[2]
+            spans.pop()
         spans.append((upto, parent, name))
         if len(spans) > limits.PARENT_SPANS_MAX:
             spans.popleft()  # if mail then arrives twice, the node where both routes meet recognises its identity
+
+    def _give_lost(self, upto: int, parent: bytes, name: str) -> None:
+        """What others have lost, and this parent has acknowledged, is its own now."""
+        spans, self._spans = self._spans, deque()
+        for end, first, first_name in spans:
+            if first == LOST:
+                self._append(min(end, upto), parent, name)
+            self._append(end, first, first_name)
+
+    def has(self, number: int) -> bool:
+        """Whether a parent has acknowledged a number, and still has it."""
+        return next((first != LOST for upto, first, _ in self._spans if number <= upto), False)
 
     def has_other(self, number: int, parent: bytes | None) -> bool:
         """Whether a parent other than this one was the first to acknowledge a number, and still has it."""
@@ -349,7 +363,9 @@ class Outbox:
     def is_taken(self, lsn: int) -> bool:
         """Whether the mail at this lsn has arrived at a parent, or at this node itself."""
         upto = self._first.upto
-        return lsn <= self.home_lsn or (upto > self.safe and lsn <= self._ledger.lsn(upto))
+        if upto <= self.safe or lsn > self._ledger.lsn(upto):
+            return lsn <= self.home_lsn
+        return lsn <= self.home_lsn or self._first.has(self._ledger.number_at(lsn))
 
     def queue(self) -> dict[str, int]:
         """Records in memory that the parent has not acknowledged: number, bytes, and the limit of the bytes."""

@@ -162,11 +162,12 @@ class Catalog:
         self.keeping.save()
 
     def _garbled(self, order: messages.Garbled, now: Now) -> None:
-        link = self.bridges.links.get((order.channel, order.peer))
-        if link is not None and link.says_sums:  # it has never said anything that was no message
-            self.bridges.drop(link, Source(order.channel, order.peer), BAD_SUM)
-        else:
+        if order.channel not in (BRIDGE, DIAL):
             self.serving.garbled(order, now)
+            return
+        link = self.bridges.links.get((order.channel, order.peer))
+        if link is not None and link.says_sums:  # it has never sent anything unreadable, so this was altered on the way
+            self.bridges.drop(link, Source(order.channel, order.peer), BAD_SUM)
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
         self.context.count("unroutable")

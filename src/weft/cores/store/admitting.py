@@ -44,6 +44,8 @@ class Admitting:
 
         Each is a normal path, a value, and what stands there now; the paths are distinct.
         """
+        if not writes:
+            return
         costs = entries = bytes_ = 0
         self._check_state()
         for path, value, before in writes:

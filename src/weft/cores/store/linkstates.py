@@ -79,5 +79,7 @@ class Caller(msgspec.Struct):
     boot: int
     endpoint: str
     heard_at: int
+    doubted_by: tuple[int, str] = (0, "")
+    """Boot and endpoint of a newer start of its name that greeted from elsewhere last; 0: none did."""
     doubted_at: int = 0
-    """When a newer start of its name greeted from elsewhere; 0: none did."""
+    """When that greeted first."""

@@ -304,7 +304,7 @@ class Membership:
         """The input that says what has become of this node's name, if its state does not say so yet."""
         if bool(self._context.read_only) == (self.state is State.READ_ONLY):
             return None
-        on = On.BARRED if self._context.read_only else On.ACCEPTED if self._context.tick else On.EMPTIED
+        on = On.BARRED if self._context.read_only else On.ACCEPTED if self._context.tick else On.FREED
         return on if (self.state, on) in TABLE else None
 
     def _found_unasked(self, now: Now) -> None:

@@ -99,8 +99,8 @@ class Mesh:
         elif isinstance(message, Bye):
             is_kept_off = message.why in ("fabric", "name", "full")
             self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
-            if message.why == "name":
-                self._namesakes.refused(peer)
+            told = self._namesakes.refused if message.why == "name" else self._namesakes.withdrawn
+            told(peer)
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
         if hello.fabric != self._context.settings.fabric:
@@ -128,7 +128,7 @@ class Mesh:
             return
         if peer.tries and peer.tries % FRESH_TRIES == 0:
             self._hang_up(peer)
-        if peer.tries:
+        if peer.tries > 1:
             self._namesakes.withdrawn(peer)
         peer.due_at = now.mono + limits.MESH_RETRY.pause_ns(self._context.chance, peer.tries)
         peer.tries += 1
@@ -140,6 +140,7 @@ class Mesh:
         other = self._bus.members.get(peer.node)
         if other is not None and other != peer.endpoint:
             del self.peers[peer.endpoint]  # the same node under a second address
+            self._namesakes.withdrawn(peer)
             return
         self._bus.members[peer.node] = peer.endpoint
         self._namesakes.withdrawn(peer)

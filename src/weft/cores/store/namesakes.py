@@ -27,6 +27,8 @@ class Namesakes:
 
     def __init__(self, context: Context, bus: Bus, peers: Mapping[str, Peer], callers: Mapping[bytes, Caller]) -> None:
         self._context, self._bus, self._peers, self._callers = context, bus, peers, callers
+        self._has_barred = False
+        """Whether it was a member of the mesh that made this node read-only, and not a server at a broker."""
 
     # Names of others
 
@@ -47,7 +49,9 @@ class Namesakes:
         for caller in self._callers.values():
             is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint
             if caller.node == hello.node and is_alive and caller.boot < hello.boot:
-                caller.doubted_at = caller.doubted_at or now.mono
+                newer = (hello.boot, hello.endpoint)
+                if caller.doubted_by != newer:
+                    caller.doubted_by, caller.doubted_at = newer, now.mono
                 return Verdict.TAKEN if caller.heard_at > caller.doubted_at else Verdict.UNCLEAR
         return Verdict.FREE
 
@@ -57,7 +61,7 @@ class Namesakes:
         """This peer knows an older live node with this node's name: accept no orders (4.1)."""
         peer.has_refused_name = True
         if not self._context.read_only:
-            self._context.read_only = COLLISION
+            self._context.read_only, self._has_barred = COLLISION, True
             self._context.tell(NameCollision(self._context.name, peer.endpoint))
             self._context.tell(BecameReadOnly(COLLISION))
 
@@ -65,5 +69,7 @@ class Namesakes:
         """This peer accepts the node, or answers no more: orders are accepted if some peer is there and none refuses."""
         peer.has_refused_name = False
         is_refused = any(each.has_refused_name for each in self._peers.values())
-        if self._context.read_only == COLLISION and self._bus.members and not is_refused:
-            self._context.read_only = ""
+        if self._has_barred and self._bus.members and not is_refused:
+            self._has_barred = False
+            if self._context.read_only == COLLISION:
+                self._context.read_only = ""

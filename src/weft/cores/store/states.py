@@ -33,7 +33,8 @@ class On(Enum):
     UNCONFIRMED = "not everybody confirmed them, and the name cannot be changed"
     BARRED = "the own name was dropped, or belongs to an older boot"
     ACCEPTED = "people say that the name is this node's, or the other node that had it is gone"
-    EMPTIED = "it has no change of its own: it had been dropped (DEL-006), or another node had its name"
+    FREED = "the other node that had its name is gone, and it has made no change"
+    EMPTIED = "it had been dropped, and has set its data aside (DEL-006)"
     COPIED = "a file's store was taken over as it is (ADM-013)"
     STOPPED = "the order to stop"
 
@@ -76,6 +77,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.MEMBER, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.MEMBER, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.READ_ONLY, On.ACCEPTED): Cell("catch_up", State.CATCHUP),
+    (State.READ_ONLY, On.FREED): Cell("listen", State.LISTEN),
     (State.READ_ONLY, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.READ_ONLY, On.STOPPED): Cell("rest", State.OFFLINE),
 }
