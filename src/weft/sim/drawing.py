@@ -41,14 +41,21 @@ class Draw:
         """
         chance, at = self.chance, self.moment()
         back = at + chance.randint(SECOND, 20 * SECOND)
-        made = [
-            Action(at, "crash", name, how=chance.choice(("kept", "torn")), number=chance.randint(0, 1)),
-            Action(at + SECOND // 10, "harm", name, how=chance.choice(HARMS), number=1),
-            Action(back, "start", name),
-            Action(back + SECOND, "repair", name, how="replaced" if is_replaceable and chance.random() < 0.3 else ""),
-            Action(back + 2 * SECOND, "start", name),
-        ]
+        begin = Action(at, "crash", name, how=chance.choice(("kept", "torn")), number=chance.randint(0, 1))
+        made = harmed(begin, chance.choice(HARMS), back, is_replaced=is_replaceable and chance.random() < 0.3)
         return [action for action in made if action.at < self.end_ns]
+
+
+def harmed(begin: Action, how: str, back: int, *, is_replaced: bool) -> list[Action]:
+    """While the node that `begin` ends is away, its journal is harmed; a start that is refused is made again once a person came."""
+    name = begin.node
+    return [
+        begin,
+        Action(begin.at + SECOND // 10, "harm", name, how=how, number=1),
+        Action(back, "start", name),
+        Action(back + SECOND, "repair", name, how="replaced" if is_replaced else ""),
+        Action(back + 2 * SECOND, "start", name),
+    ]
 
 
 def with_small_segments(nodes: Iterable[NodePlan], chance: Chance) -> tuple[NodePlan, ...]:

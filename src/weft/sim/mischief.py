@@ -11,7 +11,7 @@ import msgspec
 from weft.base.chance import Chance
 from weft.base.now import SECOND
 from weft.sim.disk import HARMS
-from weft.sim.drawing import with_small_segments
+from weft.sim.drawing import harmed, with_small_segments
 from weft.sim.plan import Action, NodePlan
 
 STRANGERS: Final = "strangers"
@@ -95,13 +95,8 @@ def _damages_anywhere(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: in
         node, at = chance.choice(above if chance.random() < 0.8 else nodes), chance.randrange(20 * SECOND, safety_ns)
         is_replaced = node.level != "root" and chance.random() < 0.3
         back = at + chance.randint(SECOND, 20 * SECOND)
-        made += [
-            Action(at, "crash", node.name, how=chance.choice(("kept", "torn")), number=1),
-            Action(at + SECOND // 10, "harm", node.name, how=chance.choice(HARMS), number=1),
-            Action(back, "start", node.name),
-            Action(back + SECOND, "repair", node.name, how="replaced" if is_replaced else ""),
-            Action(back + 2 * SECOND, "start", node.name),
-        ]
+        begin = Action(at, "crash", node.name, how=chance.choice(("kept", "torn")), number=1)
+        made += harmed(begin, chance.choice(HARMS), back, is_replaced=is_replaced)
     return small, [action for action in made if action.at < safety_ns]
 
 

@@ -159,14 +159,14 @@ class FirstAcknowledged:
 
     def has(self, number: int) -> bool:
         """Whether a parent has acknowledged a number, and still has it."""
-        return next((first != LOST for upto, first, _ in self._spans if number <= upto), False)
+        return self._holder(number) != LOST
 
     def has_other(self, number: int, parent: bytes | None) -> bool:
         """Whether a parent other than this one was the first to acknowledge a number, and still has it."""
-        for upto, first, _ in self._spans:
-            if number <= upto:
-                return first not in (parent, LOST)
-        return False
+        return self._holder(number) not in (parent, LOST)
+
+    def _holder(self, number: int) -> bytes:
+        return next((first for upto, first, _ in self._spans if number <= upto), LOST)
 
     def forget(self, safe: int) -> None:
         """Drop the spans up to `safe`: these numbers are never sent again."""
