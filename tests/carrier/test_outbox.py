@@ -12,7 +12,6 @@ from weft.base.records import CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, Journaled, RecordsFetched, Released
 from weft.cores.carrier import limits
 from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, MailReached, ParentLost, Refuse, SpoolDropped
-from weft.cores.carrier.outbox import FirstAcknowledged
 from weft.cores.carrier.states import State
 from weft.wire import hop
 
@@ -503,29 +502,3 @@ def test_a_multipart_has_no_more_frames_than_a_peer_takes() -> None:
     world.advance(20)
     assert 17 == len(root.inbox())
     assert 241 == max(len(said.frames) for said in a.said if isinstance(said, Hop))
-
-
-def test_of_many_changes_of_parent_the_oldest_are_forgotten() -> None:
-    known = FirstAcknowledged()
-    for number in range(1, 257):
-        known.note(number, b"ab"[number % 2 : number % 2 + 1])
-    assert known.has_other(1, b"a")
-    known.note(257, b"b")
-    assert not known.has_other(1, b"a")
-
-
-@pytest.mark.proves("CHN-031", "RTE-007", "CHN-039")
-def test_what_a_replaced_parent_had_is_at_nobody_until_another_has_it() -> None:
-    known = FirstAcknowledged()
-    known.begin(0, b"p", "p1")
-    known.note(5, b"p", "p1")
-    known.begin(5, b"q", "p2")
-    known.note(10, b"q", "p2")
-    known.begin(0, b"r", "p1")
-    assert [False, True] == [known.has(number) for number in (3, 7)]
-    assert [False, True] == [known.has_other(number, b"r") for number in (3, 7)]
-    known.note(2, b"r", "p1")
-    assert [True, False, True] == [known.has(number) for number in (2, 3, 7)]
-    known.note(10, b"r", "p1")
-    assert [True, True] == [known.has_other(number, b"s") for number in (3, 7)]
-    assert not known.has_other(7, b"q")

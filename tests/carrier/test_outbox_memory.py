@@ -70,7 +70,7 @@ def test_the_oldest_is_the_first_that_is_not_safe_whether_it_was_sent_or_not() -
     assert 0 == made.oldest_at()
     made.add(1, (record(1), record(2), record(3), record(4)))
     assert 1_000 == made.oldest_at()
-    made.begin(0, PARENT)
+    made.begin(0)
     made.take(2, MANY)
     assert 1_000 == made.oldest_at()
     made.acknowledge(2)

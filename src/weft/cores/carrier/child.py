@@ -126,7 +126,7 @@ class Child:
         if self.intake.links.has_node(welcome.node):
             self._turn(On.REFUSED, Refuse("denied", f"{welcome.name} stands below us"), now)
             return
-        self.outbox.begin(welcome.upto, welcome.node, welcome.name)
+        self.outbox.begin(welcome.upto)
         self._turn(On.WELCOMED, welcome, now)
         self._answer_senders()
         self._release(welcome)

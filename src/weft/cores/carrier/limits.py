@@ -61,7 +61,6 @@ SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the r
 SEEN_RANGES_MAX: Final = 4_096  # gaps in one origin's numbers; beyond, the lowest range is forgotten
 IDENTITIES: Final = 65_536  # per origin and era: mail at 10/s for two hours, in 8 KiB (CHN-035)
 IDENTITY_PAIRS_MAX: Final = 10_000  # starts of nodes whose mail is remembered: at most 80 MiB
-PARENT_SPANS_MAX: Final = 256  # changes of parent since the oldest number that is not safe
 NOTES_MAX: Final = 4_096  # losses and era links remembered, so that none is kept twice
 
 GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a peer is cut off (CLI-006)

@@ -15,8 +15,7 @@ with `fetch`. For each number between safe and given, its lsn is remembered.
 
 from array import array
 from bisect import bisect_right
-from collections import deque
-from typing import Final, TypeGuard
+from typing import TypeGuard
 
 import msgspec
 
@@ -33,8 +32,6 @@ from weft.wire.hop import Hop, HopItem
 from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
 
 _CARRIED = (StreamRecord, LostRecord, EraRecord)
-LOST: Final = b""
-"""Instead of the parent that had acknowledged something, and lost it."""
 Slot = tuple[int, Carried | None, int]
 """lsn, record, bytes. The record is None if there is nothing to send any more and only the hop number counts."""
 
@@ -101,79 +98,6 @@ class Batch(msgspec.Struct):
     left_out: list[tuple[Carried, str]]
 
 
-class FirstAcknowledged:
-    """Which parent was the first to acknowledge which hop numbers: ascending spans, each with its parent.
-
-    It keeps mail from going to a second parent (CHN-031, RTE-007), except what the first one has lost with its disk.
-    """
-
-    def __init__(self) -> None:
-        self._spans: deque[tuple[int, bytes, str]] = deque()
-        """`(upto, parent, name)`: the numbers after the preceding span, up to `upto`."""
-
-    @property
-    def upto(self) -> int:
-        """The highest number that any parent has acknowledged."""
-        return self._spans[-1][0] if self._spans else 0
-
-    def begin(self, upto: int, parent: bytes, name: str) -> None:
-        """A parent welcomes the node: it holds all numbers up to `upto`, and has lost those above.
-
-        A former parent of that name with another identity has lost all, as its machine has an empty disk now.
-        """
-        spans, self._spans = self._spans, deque()
-        for end, first, first_name in spans:
-            is_replaced = first_name == name != "" and first != parent
-            if first == parent and end > upto:
-                self._append(upto, first, first_name)
-            is_lost = is_replaced or (first == parent and end > upto)
-            self._append(end, *((LOST, "") if is_lost else (first, first_name)))
-        while self._spans and self._spans[-1][1] == LOST:
-            self._spans.pop()
-        self.note(upto, parent, name)
-
-    def _append(self, upto: int, parent: bytes, name: str) -> None:
-        if upto > self.upto:
-            self._spans.append((upto, parent, name))
-
-    def note(self, upto: int, parent: bytes, name: str = "") -> None:
-        """A parent has acknowledged all numbers up to `upto`; spans of other parents stay theirs."""
-        if any(first == LOST for _, first, _ in self._spans):
-            self._give_lost(upto, parent, name)
-        spans = self._spans
-        if spans and upto <= spans[-1][0]:
-            return
-        if spans and spans[-1][1] == parent:
-            spans.pop()
-        spans.append((upto, parent, name))
-        if len(spans) > limits.PARENT_SPANS_MAX:
-            spans.popleft()  # if mail then arrives twice, the node where both routes meet recognises its identity
-
-    def _give_lost(self, upto: int, parent: bytes, name: str) -> None:
-        """What others have lost, and this parent has acknowledged, is its own now."""
-        spans, self._spans = self._spans, deque()
-        for end, first, first_name in spans:
-            if first == LOST:
-                self._append(min(end, upto), parent, name)
-            self._append(end, first, first_name)
-
-    def has(self, number: int) -> bool:
-        """Whether a parent has acknowledged a number, and still has it."""
-        return self._holder(number) != LOST
-
-    def has_other(self, number: int, parent: bytes | None) -> bool:
-        """Whether a parent other than this one was the first to acknowledge a number, and still has it."""
-        return self._holder(number) not in (parent, LOST)
-
-    def _holder(self, number: int) -> bytes:
-        return next((first for upto, first, _ in self._spans if number <= upto), LOST)
-
-    def forget(self, safe: int) -> None:
-        """Drop the spans up to `safe`: these numbers are never sent again."""
-        while self._spans and self._spans[0][0] <= safe:
-            self._spans.popleft()
-
-
 class Outbox:
     """The records that go up, by hop number and by lsn."""
 
@@ -200,9 +124,6 @@ class Outbox:
         self._fruitless = 0
         self.answers: list[MailReached | MailFailed] = []
         """Answers for senders of mail; whoever sends them empties the list."""
-        self._first = FirstAcknowledged()
-        self._parent: bytes | None = None
-        self._parent_name = ""
         self.home_lsn = 0
         """Mail up to this lsn was given to this node's own `in` chain while it was a root."""
 
@@ -342,7 +263,7 @@ class Outbox:
             self._counters.sent += 1
         else:
             self._counters.resent += 1
-        if record is not None and not (is_mail(record) and self._is_elsewhere(lsn)):
+        if record is not None and not (is_mail(record) and lsn <= self.home_lsn):
             try:
                 item, frames = to_item(record, self._node, wall)
             except Uncarriable as error:
@@ -356,16 +277,9 @@ class Outbox:
                 return item, frames
         return gone_item(self._node, self._era, self.sent), []
 
-    def _is_elsewhere(self, lsn: int) -> bool:
-        """Whether another parent than the current one first acknowledged the mail of the last given number."""
-        return lsn <= self.home_lsn or self._first.has_other(self.sent, self._parent)
-
     def is_taken(self, lsn: int) -> bool:
-        """Whether the mail at this lsn has arrived at a parent, or at this node itself."""
-        upto = self._first.upto
-        if upto <= self.safe or lsn > self._ledger.lsn(upto):
-            return lsn <= self.home_lsn
-        return lsn <= self.home_lsn or self._first.has(self._ledger.number_at(lsn))
+        """Whether the mail at this lsn has arrived at the parent, or at this node itself."""
+        return lsn <= self.home_lsn or (self.held > self.safe and lsn <= self._ledger.lsn(self.held))
 
     def queue(self) -> dict[str, int]:
         """Records in memory that the parent has not acknowledged: number, bytes, and the limit of the bytes."""
@@ -391,13 +305,13 @@ class Outbox:
 
     # What has arrived
 
-    def begin(self, upto: int, parent: bytes | None = None, name: str = "") -> None:
-        """A link begins: `parent` has everything up to `upto`; PeerError `bad-upto` if that is impossible."""
+    def begin(self, upto: int) -> None:
+        """A link begins: the parent has everything up to `upto`; PeerError `bad-upto` if that is impossible.
+
+        What only an earlier parent has is sent again, mail too: that parent may have lost it, or may never come back.
+        """
         if not self.safe <= upto <= self.given:
             raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
-        self._parent, self._parent_name = parent, name
-        if parent is not None:
-            self._first.begin(upto, parent, name)
         ahead = upto - self.held
         if 0 <= ahead <= len(self._slots):
             self._bytes -= self._hand_over(ahead)
@@ -424,8 +338,6 @@ class Outbox:
         self._bytes -= freed
         self._flight_bytes -= freed
         self.held = upto
-        if self._parent is not None:
-            self._first.note(upto, self._parent, self._parent_name)
         self._counters.held += count
         return count
 
@@ -472,7 +384,6 @@ class Outbox:
         counters.spool_records = max(0, counters.spool_records - (number - self.safe))
         counters.spool_bytes = max(0, counters.spool_bytes - self._ledger.forget(number))
         self.safe = number
-        self._first.forget(number)
 
     def drop(self, upto_lsn: int, records: int, size: int) -> None:
         """Give up everything up to `upto_lsn`: `records` of `size` bytes. Numbers in flight keep their place."""
