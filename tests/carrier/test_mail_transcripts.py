@@ -271,6 +271,11 @@ def acknowledged_elsewhere() -> None:
 
 @pytest.mark.proves("CHN-031", "RTE-007")
 def test_7_what_a_parent_took_with_it_for_ever_arrives_by_the_next() -> None:
+    gone_for_ever()
+
+
+def gone_for_ever() -> None:
+    """P1 has acknowledged 1 and 2, which are not safe, and dies for good; the root gets them through P2."""
     world, a, p1, p2, root = fork()
     world.cut("p1")
     a.post()

@@ -38,7 +38,10 @@ step = st.one_of(
     st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
     st.tuples(st.just("advance"), st.sampled_from([0.01, 0.5, 2, 7, 70]), st.just(0)),
 )
-scripts = st.lists(step | st.tuples(st.just("move"), st.just("a"), st.sampled_from(["c", "root"])), max_size=40)
+move = st.tuples(st.just("move"), st.just("a"), st.sampled_from(["c", "root"]))
+scripts = st.lists(step | move, max_size=40)
+few = st.lists(step | move, max_size=12)
+replacing = st.tuples(few, st.sampled_from([0.5, 2]), few, st.sampled_from(["c", "root"]), few)
 dropping = st.lists(step | st.tuples(st.just("drop"), st.sampled_from("abc"), st.integers(1, 4)), max_size=40)
 
 
@@ -65,6 +68,7 @@ class Play:
         self.world.machines["c"].judge = keep_and_forward
         self.posted: list[Identity] = []
         """Mail whose sender has it on disk."""
+        self.replaced = 0
         self.starts: dict[str, int] = {}
         """The last ticket of each node before its present start."""
         self.taken: dict[tuple[bytes, int], int] = {}
@@ -125,6 +129,13 @@ class Play:
             machine.dies_before = lambda effect: False
             self.starts[name] = machine.tickets
             machine.start()
+
+    def replace(self, name: str, _: int) -> None:
+        """Another machine of that name, with an empty disk; it starts when it is told so."""
+        machine = self.world.machines[name]
+        machine.crash()
+        self.replaced += 1
+        machine.disk, machine.next_lsn, machine.node = [], 1, f"{name} {self.replaced}".encode().ljust(16)
 
     def move(self, name: str, parent: str) -> None:
         machine = self.world.machines[name]
@@ -213,6 +224,23 @@ def test_mail_and_records_mixed_reach_every_screen_on_their_way_exactly_once(
     assert [mid for mid in play.posted if mid[0] == a.node] == identities(c)
     for origin in (a.node, b.node, c.node):
         assert [mid for mid in play.posted if mid[0] == origin] == [mid for mid in identities(root) if mid[0] == origin]
+
+
+@pytest.mark.prove("many long lives")
+@pytest.mark.proves("CHN-031", "RTE-007")
+@given(replacing)
+def test_mail_outlives_the_disk_of_every_node_on_its_way(drawn: tuple[Any, Any, Any, Any, Any]) -> None:
+    """What c has taken and the root has not is lost with the disk of c; a goes to the root, or to the new c."""
+    before, seconds, meanwhile, parent, after = drawn
+    taking = [("start", "c", 0), ("heal", "a", 0), ("cut", "c", 0), ("post", "a", 1), ("advance", seconds, 0)]
+    losing = [("replace", "c", 0), ("move", "a", parent)]
+    play = play_out([*before, *taking, *meanwhile, *losing, *after])
+    root, _, a, b = play.machines
+    posted, arrived = [
+        sorted(mid for mid in mids if mid[0] in (a.node, b.node)) for mids in (play.posted, identities(root))
+    ]
+    assert posted == arrived
+    assert [0, 0] == [machine.core.counters.spool_records for machine in (a, b)]
 
 
 @pytest.mark.prove("many long lives")
