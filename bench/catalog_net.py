@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Self
 from bench.catalog import Stage, loaded
 from bench.peers import programs
 from bench.peers.stores import ROOT, cpu_s
+from bench.sensor import cpu_seconds
 from bench.store import Bar, compared, show
 from weft.catalog import Client, NotFound, SyncClient
 
@@ -106,9 +107,9 @@ def taps(options: Options) -> list[Bar]:
         port = found(broker)
 
         def measured() -> tuple[float, float]:
-            before = cpu_s(process.pid)
+            before = cpu_seconds(process.pid)
             rate = loaded("calls", port, CALLS)["per_second"]
-            return (cpu_s(process.pid) - before) / CALLS * 1e6, rate
+            return (cpu_seconds(process.pid) - before) / CALLS * 1e6, rate
 
         measured()
         for _ in range(options.rounds):

@@ -60,6 +60,29 @@ async def test_a_tap_leaves_its_accounts_and_nothing_else(tmp_path: Path) -> Non
         tapped.close()
 
 
+@pytest.mark.proves("MON-001", "MON-004", part="taps of one service do not hinder one another")
+@in_loop
+async def test_a_second_tap_misses_nothing_and_counts_from_its_begin(tmp_path: Path) -> None:
+    async with running(tmp_path) as ports, Client(ports.broker) as client, thermo(ports):
+        seldom = client.tap("thermo", sample=1000, dir="in")
+        await seldom.__aenter__()
+        for _ in range(3):
+            await client.call("thermo", "read", "a")
+        every = client.tap("thermo", dir="in")
+        await every.__aenter__()
+        await client.call("thermo", "read", "b")
+        assert b"b" == (await anext(every)).frames[-1]
+        for tapped, accounts in (
+            (seldom, {"seen": 4, "copied": 1, "dropped": 0, "sampled": 3}),
+            (every, {"seen": 1, "copied": 1, "dropped": 0, "sampled": 0}),
+        ):
+            await tapped.stop()
+            async for _ in tapped:
+                pass
+            assert {"why": "stopped", **accounts} == tapped.accounts
+            tapped.close()
+
+
 @pytest.mark.proves("MON-005", part="registered anew")
 @in_loop
 async def test_a_service_that_registers_anew_is_tapped_no_more(tmp_path: Path) -> None:

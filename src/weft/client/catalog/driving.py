@@ -100,11 +100,13 @@ class Driver:
         self.core.command(order, now())
         self._pump()
 
-    def passed(self, passed: Passed, at: Now) -> None:
-        """A message has passed the service; its copies are sent at the end of this turn of the loop."""
-        if self.core.taps.note(passed, at) and not self._is_flushing:
+    def passed(self, passed: Passed, at: Now) -> bool:
+        """A message has passed the service. True: a tap wants it, and gets a copy at the end of this turn of the loop."""
+        is_copied = self.core.taps.note(passed, at)
+        if is_copied and not self._is_flushing:
             self._is_flushing = True
             self._loop.call_soon(self._flush)
+        return is_copied
 
     def _flush(self) -> None:
         self._is_flushing = False

@@ -26,10 +26,10 @@ class Tapping:
         self._callers: dict[bytes, str] = {}
         self._begun: dict[int, int] = {}
         """When each unanswered call came, by a monotonic clock in nanoseconds; the key is the `id` of its message."""
-        self._skips = 0
-        """How many of the next messages are only counted."""
-        self._came = self._went = self._published = 0
-        """Messages that were only counted, and not yet reported to the core: received, answered, published."""
+        self._given = self._skips = 0
+        """How many messages are only counted, as the last look said, and how many of them are still to come."""
+        self._came = self._published = 0
+        """Messages that were only counted, and not yet reported to the core: received, published. All others are answers."""
         self._timer: asyncio.TimerHandle | None = None
 
     def heard(self, frames: list[bytes], call: Message | None) -> None:
@@ -50,7 +50,6 @@ class Tapping:
         begun = self._begun.pop(id(call), None) if self._begun else None
         if self._skips:
             self._skips -= 1
-            self._went += 1
             return
         took_us = (time.monotonic_ns() - begun) // 1_000 if begun is not None else None
         peer = self._callers.get(frames[0]) or f"/{frames[0].hex()}"
@@ -67,28 +66,30 @@ class Tapping:
 
     def _note(self, passed: Passed) -> None:
         at = now()
-        if self._came or self._went or self._published:
-            self._settle()
-        self._driver.passed(passed, at)
+        self._settle()
+        if self._driver.passed(passed, at):
+            return  # so may be the next one
         idle = self._taps.idle(at)
-        self._skips = idle.messages
-        if idle.messages and self._timer is None and idle.until - at.mono < LONG_NS:
-            self._timer = asyncio.get_running_loop().call_later((idle.until - at.mono) / 1e9, self._look_again)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        self._skips = 0
+        self._given = self._skips = idle.messages
+        if idle.messages and idle.until - at.mono < LONG_NS:
+            self._timer = asyncio.get_running_loop().call_later((idle.until - at.mono) / 1e9, self._settle)
 
     def _settle(self) -> None:
-        """Report the messages that were only counted to the core."""
+        """Report the messages that were only counted to the core, and look at the next one."""
+        if not self._given:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        went = self._given - self._skips - self._came - self._published
         for way, socket, count in (
             ("in", "router", self._came),
-            ("out", "router", self._went),
+            ("out", "router", went),
             ("out", "pub", self._published),
         ):
             if count:
                 self._taps.skip(way, socket, count)
-        self._came = self._went = self._published = 0
+        self._given = self._skips = self._came = self._published = 0
 
     def _name(self, peer: bytes) -> str:
         """Address and routing id of the sender of the current message."""

@@ -101,5 +101,7 @@ def cut(frames: Sequence[bytes], frame_max: int) -> Cut:
     size = sum(map(len, frames))
     if not frame_max:
         return Cut((), tuple(map(len, frames)), size, is_cut=True)
+    if size <= frame_max:
+        return Cut(tuple(frames), (), size, is_cut=False)
     shown = tuple([frame[:frame_max] for frame in frames])
     return Cut(shown, (), size, is_cut=size != sum(map(len, shown)))

@@ -7,7 +7,7 @@ what is said on `copies` goes through the same, and `SendFailed` says that it to
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -62,7 +62,7 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: say goodbye, and send nothing more."""
 
 
-class Passed(NamedTuple):
+class Passed(msgspec.Struct, frozen=True, gc=False):
     """Order: a message went through a socket of the service; it is copied if a tap wants it (MON-003)."""
 
     way: str

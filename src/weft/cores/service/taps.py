@@ -7,7 +7,7 @@ is silent for three seconds, and when the service registers again.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from weft.base.effects import SendFailed
 from weft.base.endpoints import endpoint_of, host_of
@@ -22,28 +22,17 @@ from weft.wire.catalog import taps, times
 from weft.wire.catalog.messages import Message
 
 
-class _Noted(NamedTuple):
-    """A message to be copied."""
-
-    sequence: int
-    wall: int
-    passed: Passed
-
-
 class _Tap:
     """One tap, and its socket to the monitor port."""
 
     def __init__(self, start: taps.Start, instance: str, now: Now) -> None:
-        self.start, self.instance = start, instance
+        self.start, self.instance, self.tag = start, instance, start.tap.encode()
         self.sampler = Sampler(start.sockets, start.dir, start.sample, start.rate)
-        self.waiting: deque[_Noted] = deque()
+        self.waiting: deque[tuple[Passed, int]] = deque()
+        """Messages to be copied, and when they passed (wall ns)."""
         self.sequence = 0
         self.ends_at = now.mono + round(start.seconds * SECOND)
         self.heard_at = self.told_at = now.mono
-
-    @property
-    def tag(self) -> bytes:
-        return self.start.tap.encode()
 
     @property
     def due_at(self) -> int:
@@ -56,8 +45,8 @@ class Taps:
     def __init__(self, name: str, outbox: Outbox) -> None:
         self._name, self._outbox = name, outbox
         self.settle: Callable[[], None] = lambda: None
-        """Called before counts are reported: code that passes messages without a look then reports their number by
-        `skip`.
+        """Called before counts are reported, and before another tap begins: code that passes messages without a look then
+        reports their number by `skip`, and looks at the next one.
         """
         self._taps: dict[bytes, _Tap] = {}
 
@@ -87,6 +76,7 @@ class Taps:
         if isinstance(order, taps.Stop):
             self._end(order.tap.encode(), "stopped", now)
         elif order.tap.encode() not in self._taps and len(self._taps) < limits.TAPS_MAX:
+            self.settle()
             tap = self._taps[order.tap.encode()] = _Tap(order, instance, now)
             self._outbox.connect(MONITOR, endpoint_of(host_of(broker), order.port), tap.tag)
             self._report(tap, now)
@@ -105,16 +95,17 @@ class Taps:
     # Messages
 
     def note(self, passed: Passed, now: Now) -> bool:
-        """A message has passed; True: there is something to send."""
+        """A message has passed; True: a copy of it waits for `flush`."""
+        is_copied = False
         for tap in self._taps.values():
             if not tap.sampler.takes(passed.way, passed.socket, now.mono):
                 continue
             if len(tap.waiting) >= limits.COPIES_WAITING_MAX:
                 tap.sampler.lose()
                 continue
-            tap.sequence += 1
-            tap.waiting.append(_Noted(tap.sequence, now.wall, passed))
-        return any(tap.waiting for tap in self._taps.values())
+            tap.waiting.append((passed, now.wall))
+            is_copied = True
+        return is_copied
 
     def flush(self, now: Now) -> None:
         """Send the noted copies."""
@@ -123,21 +114,22 @@ class Taps:
 
     def _flush(self, tap: _Tap) -> None:
         while tap.waiting:
-            self._outbox.send(COPIES, tap.tag, self._copy(tap, tap.waiting.popleft()))
+            self._outbox.send(COPIES, tap.tag, self._copy(tap, *tap.waiting.popleft()))
 
-    def _copy(self, tap: _Tap, noted: _Noted) -> Message:
-        passed = noted.passed
+    def _copy(self, tap: _Tap, passed: Passed, wall: int) -> Message:
+        tap.sequence += 1
+        ts = _unix(wall)
         part = cut(passed.frames, tap.start.max_frame)
         way: Any = passed.way
         header = taps.Copy(
             tap=tap.start.tap,
             service=self._name,
             instance=tap.instance,
-            seq=noted.sequence,
+            seq=tap.sequence,
             dir=way,
             socket=passed.socket,
             peer=passed.peer,
-            ts=_unix(noted.wall),
+            ts=ts,
             frames=len(passed.frames),
             bytes=part.bytes,
             cut=part.is_cut,
@@ -145,7 +137,7 @@ class Taps:
             took_us=passed.took_us,
             sizes=part.sizes,
         )
-        return taps.message_of(header, times.write("f64le", _unix(noted.wall)), part.frames)
+        return taps.message_of(header, times.write("f64le", ts), part.frames)
 
     def failed(self, order: SendFailed) -> None:
         """The socket accepted no more: a lost report is replaced by the next one."""
