@@ -46,6 +46,7 @@ def main() -> int:
     try:
         settings = founded(settings_of(msgspec.json.decode(_settings_json(sys.argv[1])), *sys.argv[2:3]))
         raise_file_limit()
+        forgo_cores()
         name_process(f"weft {settings.node.name}")
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
@@ -102,6 +103,11 @@ def raise_file_limit() -> None:
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if wanted > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def forgo_cores() -> None:
+    """Let the kernel write no image of this process if it dies: keys would stand in it (SEC-047). `prlimit --core` undoes it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 AGAIN: Final = RoleChanged | AddressChanged | KeySwitched | SettingsReloaded
