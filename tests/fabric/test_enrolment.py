@@ -19,8 +19,7 @@ from weft.base.errors import UserError
 from weft.cli import join, service
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
-from weft.shell.identity import identity_in
-from weft.shell.keys import load_keys, load_known
+from weft.torture.secrets import Secrets, written
 from weft.wire import token
 
 WEFT = [sys.executable, "-m", "weft.cli.main"]
@@ -105,29 +104,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def secrets_of(site: Site, line: str) -> dict[str, list[bytes]]:
-    """Every secret of this site, in each form in which something could write it."""
-    found = {"token": [line.encode(), line.removeprefix(token.PREFIX).encode()]}
-    own = token.decode(line).secret
-    found["token secret"] = [own, own.hex().encode()]
-    for name in ("root", "a"):
-        keys, who = load_keys(site.place / name), identity_in(site.place / name)
-        assert keys is not None
-        assert who is not None
-        found[f"key of {name}"] = [keys.secret.encode()]
-        found[f"secret of {name}"] = [who.secret.encode(), bytes.fromhex(who.secret)]
-    beacon = load_known(site.place / "root").beacon_key
-    found["beacon key"] = [beacon.encode(), bytes.fromhex(beacon)]
-    return found
-
-
-def written(place: Path) -> Iterator[tuple[str, bytes]]:
-    """All that a run has written, but for the files that are there to hold a secret."""
-    for path in sorted(place.rglob("*")):
-        if path.is_file() and path.parent.name != "keys" and path.name != "node.json":
-            yield str(path.relative_to(place)), path.read_bytes()
-
-
 @pytest.mark.proves("SEC-020", "SEC-022", "SEC-023", "SEC-047")
 def test_two_commands_bring_a_machine_in_and_nothing_that_they_write_holds_a_secret(site: Site) -> None:
     line = site.invite()["token"]
@@ -142,15 +118,15 @@ def test_two_commands_bring_a_machine_in_and_nothing_that_they_write_holds_a_sec
     site.running[0].send_signal(12)  # SIGUSR2: write the flight recorder down
     site.until(lambda: any(site.place.glob("root/flight/*")), "the flight recorder is written")
     site.__exit__()
-    places = [*written(site.place), *shown.items(), *arguments.items()]
-    assert {"root/journal", "said-0"} <= {name if "journal" not in name else "root/journal" for name, _ in places}
-    leaks = [
-        (what, name)
-        for what, forms in secrets_of(site, line).items()
-        for name, data in places
-        if any(form in data for form in forms)
-    ]
-    assert [] == leaks
+    secrets, names = Secrets(), {name for name, _ in written(site.place)}
+    secrets.add_token(line)
+    for name in ("root", "a"):
+        secrets.add_disk(site.place / name)
+    assert 15 == len(secrets)
+    assert {"said-0"} < names
+    assert any(name.startswith("root/journal") for name in names)
+    assert [] == secrets.leaks(site.place)
+    assert [] == [name for name, data in {**shown, **arguments}.items() if secrets.found_in(data)]
 
 
 def _page(port: int, name: str) -> bytes:

@@ -4,8 +4,10 @@ import ast
 import importlib
 import inspect
 import io
+import re
 import tokenize
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.house.requirements import ROOT
@@ -14,6 +16,11 @@ PAGE: Final = ROOT / "docs" / "limits.md"
 SOURCES: Final = ROOT / "src"
 OF_NO_NODE: Final = ("weft.torture.limits", "weft.cores.template.limits")
 """What tests a node, and what shows how a core is made."""
+OF_A_NODE: Final = ("base", "wire", "cores", "node", "lake", "shell", "web", "client")
+"""Folders in which every module counts, and not only those of limits: what a node or a client of it runs."""
+OTHERS: Final = "In other modules"
+BOUND: Final = re.compile(r"_MAX(_|$)")
+"""What a name says that bounds something, such as `CALLS_MAX` and `BACKOFF_MAX_MS`."""
 HEAD: Final = """\
 # Limits
 
@@ -32,16 +39,24 @@ class Limit(NamedTuple):
 
 
 def modules() -> Iterator[str]:
-    """Names of all modules of limits of the product, and of all that read what comes in."""
-    for path in sorted({*SOURCES.rglob("limits.py"), *(SOURCES / "weft" / "wire").rglob("*.py")}):
+    """Names of all modules of limits of the product, and of all others that a node runs."""
+    others = (path for folder in OF_A_NODE for path in (SOURCES / "weft" / folder).rglob("*.py") if _bounds(path))
+    for path in sorted({*SOURCES.rglob("limits.py"), *others}):
         name = ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         if name not in OF_NO_NODE:
             yield name
 
 
+def _bounds(path: Path) -> bool:
+    """Whether a module defines a bound of its own: only such a one is imported for it."""
+    return any(
+        BOUND.search(line.partition(":")[0]) for line in path.read_text("utf-8").splitlines() if line[:1].isupper()
+    )
+
+
 def is_limit(module: str, name: str) -> bool:
-    """Modules of the wire have other numbers, too: of formats, which bound nothing."""
-    return module.endswith(".limits") or name.endswith("_MAX")
+    """Modules of limits have nothing else; others have numbers, too, that bound nothing, such as those of formats."""
+    return module.endswith("limits") or bool(BOUND.search(name))
 
 
 def limits_in(text: str, values: dict[str, Any]) -> Iterator[Limit]:
@@ -86,12 +101,27 @@ def shown(value: Any) -> str:
 
 
 def render() -> str:
-    """The page."""
-    parts = [HEAD]
+    """The page: a section for each module of limits or of the wire, and at the end a table of what other modules bound."""
+    parts, others = [HEAD], []
     for name in modules():
         module = importlib.import_module(name)
         rows = [row for row in limits_in(inspect.getsource(module), vars(module)) if is_limit(name, row.name)]
-        lines = [f"| `{row.name}` | {shown(row.value)} | {row.why.replace('|', chr(92) + '|')} |" for row in rows]
-        if lines:
-            parts.append("\n".join([f"## {name.removesuffix('.limits')}\n", "| | | |", "|---|---|---|", *lines]) + "\n")
-    return "\n".join(parts)
+        if has_section(name):
+            parts += _section(name.removesuffix(".limits"), "| | | |", [_line(row) for row in rows])
+        else:
+            others += [f"| {name.removeprefix('weft.')} {_line(row)}" for row in rows]
+    return "\n".join([*parts, *_section(OTHERS, "| in | | | |", others)])
+
+
+def has_section(name: str) -> bool:
+    """Whether a module has a section of its own: one of limits, and what reads the wire."""
+    return name.endswith("limits") or name.startswith("weft.wire.")
+
+
+def _section(title: str, head: str, lines: list[str]) -> list[str]:
+    ruler = "|" + "---|" * (head.count("|") - 1)
+    return ["\n".join([f"## {title}\n", head, ruler, *lines]) + "\n"] if lines else []
+
+
+def _line(row: Limit) -> str:
+    return f"| `{row.name}` | {shown(row.value)} | {row.why.replace('|', chr(92) + '|')} |"

@@ -48,6 +48,8 @@ def test_a_number_is_shown_as_it_is_read(value: object, expected: str) -> None:
         ("weft.wire.beacon", "BEACON_BYTES_MAX", True),
         ("weft.wire.beacon", "FRAMES", False),
         ("weft.cores.chains.limits", "SWEEP_NS", True),
+        ("weft.node.cfgfile", "HEARTBEAT_MAX_S", True),
+        ("weft.shell.sockets", "BACKLOG", False),
     ],
 )
 def test_of_a_format_only_what_bounds_is_on_it(module: str, name: str, expected: bool) -> None:
@@ -61,5 +63,8 @@ def test_cores_shell_and_clients_are_on_it() -> None:
         "weft.shell.http.limits",
         "weft.client.chain.limits",
         "weft.wire.beacon",
+        "weft.shell.crowd",
+        "weft.base.keys",
+        "weft.node.fleetparts",
     } <= names
     assert not names & {"weft.torture.limits", "weft.cores.template.limits"}

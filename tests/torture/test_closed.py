@@ -10,7 +10,7 @@ from weft.shell.keymaking import make_keys
 from weft.shell.keys import load_keys
 from weft.torture.clients import Machine
 from weft.torture.files import write_files
-from weft.torture.keys import Operator, pair_of
+from weft.torture.keys import Operator, leaks, pair_of
 from weft.torture.plan import BELOW, COLLECTORS, NODES
 from weft.torture.world import World
 
@@ -120,6 +120,20 @@ def test_a_key_that_was_renewed_is_one_of_before(typist: Typist) -> None:
     make_keys(state)
     typist.pass_s(2)
     assert ([before], 1) == (typist.lost_keys(), typist.done["renewed"])
+
+
+def test_a_key_that_was_renewed_or_is_held_and_stands_in_a_log_breaks_the_seal(typist: Typist) -> None:
+    state = typist.machines["sensor-2"].state
+    before = make_keys(state)
+    typist.answers = {("sensor-2", "key rotate"): ""}
+    typist.rotate("sensor-2")
+    (state / "keys" / "node.key_secret").unlink()
+    after = make_keys(state)
+    assert ([], []) == (leaks(None), leaks(typist))
+    for name, pair in (("a.log", before), ("b.log", after)):
+        (typist.place / name).write_text(pair.secret)
+    found = [f"sealed: {name} holds the key of sensor-2" for name in ("a.log", "b.log")]
+    assert (found, 2) == (leaks(typist), typist.done["secrets"])
 
 
 def test_invited_nodes_start_from_what_joining_wrote_and_faults_of_keys_need_keys(tmp_path: Path) -> None:

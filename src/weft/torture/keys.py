@@ -16,6 +16,7 @@ from weft.torture import limits
 from weft.torture.clients import Machine
 from weft.torture.files import FLEET_NAME
 from weft.torture.plan import COLLECTORS, ROOT
+from weft.torture.secrets import Secrets
 
 FILE: Final = "node.toml"
 """What `weft join` writes into the state directory."""
@@ -88,8 +89,10 @@ class Operator:
         """Pairs that were renewed or revoked."""
         self.token = ""
         """A token by which a machine has joined."""
+        self.secrets = Secrets()
+        """All that machines have had, and all tokens."""
         self.done: Counter[str] = Counter()
-        """How many machines have joined, and how many keys were rotated or revoked."""
+        """How many machines have joined, how many keys were rotated or revoked, and how many secrets were looked for."""
         self.acts: dict[str, tuple[Callable[[str], None], Callable[[str], None]]] = {
             "rotate": (self.rotate, lambda _: None),
             "revoke": (self.revoke, self.restore),
@@ -198,6 +201,7 @@ class Operator:
             if said is None:
                 continue
             token = str(json.loads(said)["token"])
+            self.secrets.add_token(token)
             joined = yield self.typed(
                 name, "join", token, str(self.place / f"{name}.toml"), "--name", name, *where, "--stay"
             )
@@ -209,6 +213,7 @@ class Operator:
     def _renew(self, name: str) -> Steps[None]:
         at = self.machines[name]
         before = pair_of(at.state)
+        self.secrets.add_disk(at.state)
         said = yield self.typed(name, "key", "rotate", "--port", str(at.port))
         if said is not None and before is not None:
             self.former.append(before)
@@ -233,8 +238,19 @@ class Operator:
     def _without_keys(self, name: str) -> Steps[None]:
         """Delete the machine's keys, so that it makes new ones: whoever stole the disk has the old pair."""
         keys = self.machines[name].state / "keys"
+        self.secrets.add_disk(keys.parent)
         while keys.exists():
             with contextlib.suppress(OSError):
                 shutil.rmtree(keys)
                 return
             yield None
+
+
+def leaks(operator: Operator | None) -> list[str]:
+    """Where secrets of a closed fabric were written, when all of its processes have ended."""
+    if operator is None:
+        return []
+    for at in operator.machines.values():
+        operator.secrets.add_disk(at.state)
+    operator.done["secrets"] = len(operator.secrets)
+    return [f"sealed: {leak}" for leak in operator.secrets.leaks(operator.place)]

@@ -1,5 +1,6 @@
 """One run: start, write, play faults, end them, wait, judge (FLD-040)."""
 
+import json
 import queue
 import threading
 import time
@@ -26,6 +27,7 @@ from weft.torture.clients import (
     ask,
 )
 from weft.torture.files import BROKER, DOCUMENTS, FAR, STORES, broker_port
+from weft.torture.keys import leaks
 from weft.torture.lookers import Register, Watcher
 from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, STRANGER, Event, Plan
 from weft.torture.room import step_into
@@ -347,10 +349,10 @@ class Run:
         self.wrong += [client.fault for client in self.clients if client.fault]
         self.at_rest = self._taken()
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
+        (self.world.place / "statuses.json").write_text(json.dumps(statuses), "utf-8")
         trees = {name: told["tree"] for name, told in statuses.items() if told and told.get("level") == "root"}
         self.placed = {root: [str(row.get("name")) for row in tree] for root, tree in trees.items()}
-        above = [name for name in LEADERS if name not in trees]
-        for names in (SENSORS, tuple(above), tuple(trees)):
+        for names in (SENSORS, tuple(name for name in LEADERS if name not in trees), tuple(trees)):
             for late in self.world.stop(names):
                 self.wrong.append(f"{late} did not stop within {limits.STOP_S:.0f} s")
         if PIPELINE in self.world.processes:
@@ -386,7 +388,7 @@ class Run:
         judge.note_road(self.book, self.at_rest, self._taken(), self.world.lake)
         self.book.note("", "info", "quiet")
         self.wrong += judge.verdict(self.book.facts)
-        self.wrong += self.book.strange + self.world.unexplained
+        self.wrong += self.book.strange + self.world.unexplained + leaks(self.world.operator)
         if PIPELINE in self.world.processes:
             self.wrong += judge.tables_differ(self.world.lake)
         entries = self.book.written("documents")
