@@ -243,7 +243,8 @@ class Bridged:
 def without_sum(message: Message) -> Message:
     """The message as a broker says it that knows no checksums."""
     header, _, _ = message.body[0].rpartition(b',"sum":"')
-    return Message(message.command, message.time, (header + b"}", *message.body[1:]))
+    header = header.removesuffix(b',"sums":true') + b"}"
+    return Message(message.command, message.time, (header, *message.body[1:]))
 
 
 def pair(**more: Any) -> Bridged:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tests.catalog.bridgenet import Bridged, pair, without_sum
 from weft.base.effects import Source
+from weft.base.errors import PeerError
+from weft.cores.catalog.bridgelinks import read
 from weft.cores.catalog.context import BRIDGE, DIAL
 from weft.cores.catalog.messages import BridgeDown, Garbled
 from weft.node.channels import CHANNELS
@@ -82,7 +84,7 @@ def judge(net: Bridged) -> None:
 @given(number=st.integers(0, 30), frame=st.integers(0, 3), bit=st.integers(0, 4_000))
 def test_a_flipped_bit_is_refused_and_counted_and_all_is_sent_again(number: int, frame: int, bit: int) -> None:
     net = played(altering(number, lambda message: flipped(message, frame, bit)))
-    assert number < GREETINGS or altered(net) == 1, "a sum's name that is altered in the first greeting is unknown"
+    assert number < GREETINGS or altered(net) == 1, "what is no JSON any more is no greeting, and is not counted as altered"
     judge(net)
 
 
@@ -114,14 +116,31 @@ def test_of_an_altered_entry_nothing_is_taken_over_and_the_end_of_the_bridge_say
     assert "bathroom" == net.ask("blue", b"thermo@green")["thermo@green"]["metadata"]["place"]
 
 
-@pytest.mark.proves("FLD-030", part="a sum that a bit has taken away")
-def test_who_has_said_sums_says_them_always() -> None:
-    def unnamed(message: Message) -> Message:
-        return Message(message.command, message.time, (message.body[0].replace(b'"sum"', b'"sul"'), *message.body[1:]))
+def unnamed(message: Message) -> Message:
+    """One bit of the sum's name is another one."""
+    return Message(message.command, message.time, (message.body[0].replace(b'"sum"', b'"sul"'), *message.body[1:]))
 
-    net = played(altering(9, unnamed))
+
+@pytest.mark.proves("FLD-030", part="a sum that a bit has taken away")
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 9])
+def test_a_sum_that_a_bit_takes_away_ends_the_bridge_be_it_that_of_a_greeting(number: int) -> None:
+    net = played(altering(number, unnamed))
     assert 1 == altered(net)
     judge(net)
+
+
+@pytest.mark.proves("FLD-030", part="a sum that a bit has taken away")
+def test_no_flipped_bit_of_a_greeting_is_taken_for_one_without_sums() -> None:
+    net = pair()
+    heard: list[Message] = []
+    net.alter = lambda sender, hearer, message: heard.append(message) or message
+    net.run(1)
+    for greeting in heard[:2]:
+        assert b'"type":"hello"' in greeting.body[0]
+        frames = (greeting.command, greeting.time, *greeting.body)
+        for frame, bit in [(at, bit) for at, whole in enumerate(frames) for bit in range(8 * len(whole))]:
+            with pytest.raises(PeerError):
+                read(None, flipped(greeting, frame, bit))
 
 
 @pytest.mark.proves("FLD-030", part="brokers without sums are understood")

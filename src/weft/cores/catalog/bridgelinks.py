@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from weft.base.errors import PeerError
 from weft.base.now import SECOND
 from weft.cores.catalog import limits
 from weft.cores.catalog.bridgestates import Bridge
@@ -11,6 +12,7 @@ from weft.cores.catalog.context import Context
 from weft.wire.catalog import bridges as wire
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import Message
+from weft.wire.multipart import BAD_SUM
 
 COUNTED: Final = (wire.Change, wire.Pub, wire.Ask, wire.Call)
 """Messages that need credit. All others are small, or answer one that had credit."""
@@ -38,7 +40,7 @@ class Link:
         self.retry_at = context.now.mono
         self.retries = 0
         self.says_sums = False
-        """The other end has sent a checksum, so every message of it has one (FLD-030)."""
+        """The other end has sent a checksum, or said that it does, so every message of it has one (FLD-030)."""
         self.why = GONE
         """Why it is going to end."""
         self.window = (0, 0)
@@ -119,9 +121,12 @@ class Link:
 def read(link: Link | None, message: Message) -> tuple[wire.Header, tuple[bytes, ...]]:
     """Header and payload of what was heard; PeerError, `bad-sum` for what was altered on the way (FLD-030)."""
     has_sum = wire.is_sealed(message, is_due=link is not None and link.says_sums)
+    header, frames = wire.read(message)
+    if isinstance(header, wire.Hello) and header.sums and not has_sum:
+        raise PeerError(BAD_SUM, "its sum was altered on the way", message.command)
     if link is not None:
         link.says_sums |= has_sum
-    return wire.read(message)
+    return header, frames
 
 
 def gives_way(link: Link, own: str, net: str, links: Iterable[Link]) -> bool:

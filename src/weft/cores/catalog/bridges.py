@@ -168,6 +168,7 @@ class Bridges:
             if not other.endpoint:
                 self.links.pop((other.channel, other.peer), None)
         link.net, link.window = header.net, (header.messages, header.bytes)
+        link.says_sums |= header.sums
         self._turn(link, Word.GREETED)
 
     def _refuse(self, link: Link, header: wire.Hello, code: str) -> None:
@@ -230,6 +231,7 @@ class Bridges:
             broker=self.context.epoch,
             messages=limits.WINDOW_MESSAGES,
             bytes=limits.WINDOW_BYTES,
+            sums=True,
         )
         link.say(hello)
 

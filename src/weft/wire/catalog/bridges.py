@@ -8,7 +8,7 @@ frames that are carried. `index` counts the entries that were sent over this con
 change or beat; `epoch` is that of the broker's run.
 
 The last name of every header is `sum`, of all frames from the command on (`wire/jsontext.py`; FLD-030). Brokers of earlier
-versions neither say nor read it; who has said it once over a connection says it in every message.
+versions neither say nor read it; who has said it once over a connection, or `sums` in its greeting, says it in every message.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", tag_field="t
     broker: Epoch
     messages: Count
     bytes: Count
+    sums: bool = False
+    """Every message of the sender has a checksum, this one too: no single bit can take away both names."""
 
 
 class Refuse(msgspec.Struct, frozen=True, tag="refuse", tag_field="type"):
