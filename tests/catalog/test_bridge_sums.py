@@ -84,7 +84,9 @@ def judge(net: Bridged) -> None:
 @given(number=st.integers(0, 30), frame=st.integers(0, 3), bit=st.integers(0, 4_000))
 def test_a_flipped_bit_is_refused_and_counted_and_all_is_sent_again(number: int, frame: int, bit: int) -> None:
     net = played(altering(number, lambda message: flipped(message, frame, bit)))
-    assert number < GREETINGS or altered(net) == 1, "what is no JSON any more is no greeting, and is not counted as altered"
+    assert number < GREETINGS or altered(net) == 1, (
+        "what is no JSON any more is no greeting, and is not counted as altered"
+    )
     judge(net)
 
 
@@ -133,7 +135,12 @@ def test_a_sum_that_a_bit_takes_away_ends_the_bridge_be_it_that_of_a_greeting(nu
 def test_no_flipped_bit_of_a_greeting_is_taken_for_one_without_sums() -> None:
     net = pair()
     heard: list[Message] = []
-    net.alter = lambda sender, hearer, message: heard.append(message) or message
+
+    def listen(sender: str, hearer: str, message: Message) -> Message:
+        heard.append(message)
+        return message
+
+    net.alter = listen
     net.run(1)
     for greeting in heard[:2]:
         assert b'"type":"hello"' in greeting.body[0]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.service.rig import Rig
 from weft.base.effects import SendFailed
+from weft.cores.kit.tapping import WINDOW_NS
 from weft.cores.service.messages import COPIES, MONITOR, Passed
 from weft.wire.catalog import taps
 from weft.wire.catalog.messages import TAP, Message
@@ -90,6 +91,17 @@ def silent(rig: Rig) -> None:
 
 def told_to_leave(rig: Rig) -> None:
     rig.say(b"</3")
+
+
+@pytest.mark.proves("MON-009", part="beyond its rate, and between two samples, messages are counted without a look")
+def test_what_is_not_copied_needs_no_look_until_the_window_or_the_sample_ends() -> None:
+    rig = tapped(rate=10)
+    assert [True, False] == [rig.core.taps.note(CALL, rig.now) for _ in range(2)]
+    messages, until = rig.core.taps.idle(rig.now)
+    assert (True, rig.now.mono + WINDOW_NS) == (messages > 1 << 50, until)
+    seldom = tapped(sample=100)
+    assert [True, False] == [seldom.core.taps.note(CALL, seldom.now) for _ in range(2)]
+    assert 98 == seldom.core.taps.idle(seldom.now).messages
 
 
 @pytest.mark.proves("MON-005")
