@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml src/weft/__init__.py
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test prove check sim soak torture fuzz mutants bench bench-quick docs bless lock interop help clean
+.PHONY: run demo test prove check sim soak torture fuzz mutants bench bench-quick docs picture bless lock interop help clean
 
 run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
@@ -55,6 +55,9 @@ docs: .venv/test.done ## write what is generated: docs/requirements.md and the p
 
 site: ## build the documentation as static pages, without a warning: var/site/html
 	scripts/site
+
+picture: .venv/test.done ## draw docs/console.png anew, in ten minutes; needs Chromium (scripts/interop-install browser)
+	$(BIN)/python -m tests.interop.picture
 
 bless: .venv/test.done ## take what happened as what should happen: transcripts, golden files; then read the diff
 	WEFT_BLESS=1 $(BIN)/python -m pytest --prove tests/transcripts $(ARGS)

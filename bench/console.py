@@ -73,7 +73,7 @@ class Fleet:
     def __init__(self, count: int) -> None:
         machines = [index.to_bytes(16, "big") for index in range(1, count + 1)]
         facts, begun = facts_of(machines), now()
-        console = Console(lambda: facts)
+        console = Console(lambda: facts, begun)
         self.speakers = Speakers(console, machines)
         for back in range(HISTORY_S, 0, -5):
             self.speakers.say(Now(begun.mono - back * 10**9, begun.wall - back * 10**9))

@@ -18,7 +18,7 @@ from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.chains.states import Verdict
 
 PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text("utf-8")
-BLOCKS = re.findall(r"```toml\n(.*?)```(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+BLOCKS = re.findall(r"```toml[^\n]*\n(.*?)```(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)
 LINE = re.compile(r"(?:(\d+s) +)?(.*?) +▸ (.*)")
 
 

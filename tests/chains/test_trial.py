@@ -25,7 +25,7 @@ def played(filters: list[dict[str, Any]], **test: Any) -> Outcome:
 
 @pytest.mark.proves("CHN-072")
 def test_the_example_of_the_page_is_good_and_with_another_expectation_it_is_not() -> None:
-    found = [block for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL) if "[[chains.test]]" in block]
+    found = [block for block in re.findall(r"```toml[^\n]*\n(.*?)```", PAGE, re.DOTALL) if "[[chains.test]]" in block]
     assert len(found) > 1
     for text in found:
         filters, trials, mistakes = parse_trials(tomllib.loads(text))

@@ -19,7 +19,28 @@ LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 WORDS: Final = re.compile(r"^(?:[\w.-]+\$ )?weft ([a-z]+)", re.MULTILINE)
 OF_EXAMPLES: Final = {"lease"}
 """Nouns that examples bring, when they are installed: docs/annex.md."""
-BLOCK: Final = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(r"^```(?:sh|console)(?: [^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_TYPED: Final = re.compile(r"^<!-- not typed: [^\n]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)
+LINE_BY_LINE: Final = ("alerts", "catalog", "chains", "configuration", "console", "doc", "filters", "store")
+WORD_FOR_WORD: Final = ("README", "by-hand", "coming-from", "first-hour", "security")
+RUN_BY: Final = {
+    **{f"{page}.md": "interop/test_pages_typed.py" for page in LINE_BY_LINE},
+    **{f"{page}.md": "interop/test_pages.py" for page in WORD_FOR_WORD},
+    "annex.md": "fabric/test_annex.py",
+    "as-of.md": "cli/test_asof_page.py",
+    "catalog-service.md": "client/test_service_page.py",
+    "chains-client.md": "client/test_page.py",
+    "cluster.md": "interop/test_pages_spark.py",
+    "import.md": "pipeline/test_imported.py",
+    "lake-mending.md": "pipeline/test_mending_page.py",
+    "lake-operation.md": "pipeline/test_examples.py",
+    "lake.md": "pipeline/test_examples.py",
+    "observing.md": "interop/test_page_observing.py",
+    "operations.md": "interop/test_pages_operations.py",
+    "second-machine.md": "interop/test_two_machines.py",
+    "segments.md": "lake/test_import.py",
+}
+"""Pages with commands, and the test that runs what is typed there."""
 
 
 @pytest.mark.proves("WEL-001", part="README of at most 120 lines, with a picture and the file it names")
@@ -49,3 +70,21 @@ def test_every_page_is_in_the_list_of_pages() -> None:
         for page in (ROOT / "docs").glob("*.md")
         if page.name != "README.md" and f"({page.name})" not in listed
     ]
+
+
+def open_blocks(text: str) -> int:
+    """How many blocks of commands do not say that nobody types them.
+
+    >>> open_blocks("```sh\\nweft top\\n```\\n<!-- not typed: why -->\\n```sh\\nweft demo\\n```\\n")
+    1
+    """
+    return len(BLOCK.findall(NOT_TYPED.sub("", text)))
+
+
+@pytest.mark.proves("WEL-002", part="each block of commands of each page is run by a test, or says why not")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_are_run_by_a_test_or_it_says_why_not(page: Path) -> None:
+    if open_blocks(page.read_text("utf-8")) == 0:
+        return
+    assert page.name in RUN_BY, "name its test here, or say on the page: <!-- not typed: why -->"
+    assert page.name in (ROOT / "tests" / RUN_BY[page.name]).read_text("utf-8")

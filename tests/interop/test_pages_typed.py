@@ -24,6 +24,7 @@ PAGES: Final = {
     "catalog.md": ":",
     "doc.md": ":",
     "configuration.md": ":",
+    "filters.md": f"cp {ROOT}/examples/fleet.toml . && weft up --name root --level root &",
 }
 """Pages, and what they take as done before."""
 OTHERS: Final = {
@@ -83,7 +84,8 @@ def type_in(shell: Shell, line: str) -> None:
 
 
 @pytest.mark.proves(
-    "WEL-002", part="pages of console, alerts, chains, store, catalog, documents and configuration, line by line"
+    "WEL-002",
+    part="pages of console, alerts, chains, filters, store, catalog, documents and configuration, line by line",
 )
 @pytest.mark.parametrize("page", PAGES)
 def test_what_is_typed_on_a_page_works(page: str, shell: Shell) -> None:

@@ -6,14 +6,15 @@ import re
 import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
 from pyspark import pipelines
 
+from tests.cli.test_config_show import run
+from tests.pages import consoles
 from tests.pipeline.conftest import Filled
-from weft.cli.lake import app
 from weft.pipeline import settings
 from weft.pipeline.sql import Lake
 
@@ -98,6 +99,25 @@ def test_the_reader_for_sessions_with_jars_can_be_read() -> None:
 
 # The guide.
 
+STARTS: Final = {
+    "pip install 'weft[lake]'": "interop/test_wheel_pythons.py",
+    "weft up --name root --level root --lake ./lake &    # or weft demo, whose lake is in ./var/demo-…/lake": "interop/test_pages.py",
+    "weft lake run --lake ./lake": "test_job_process.py",
+}
+"""What begins on the page, and where a test begins it."""
+LINES: Final = [typed.command for console in consoles("lake.md") for typed in console if typed.command not in STARTS]
+QUESTIONS: Final = [
+    typed.command for console in consoles("lake-operation.md") for typed in console if "weft sql" in typed.command
+]
+
+
+@pytest.fixture
+def folder(filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in which ./lake is the filled one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").symlink_to(filled.ground.lake.root)
+    return tmp_path
+
 
 @pytest.mark.parametrize("question", blocks("sql"))
 def test_a_question_of_the_guide_has_an_answer(filled: Filled, question: str) -> None:
@@ -105,9 +125,8 @@ def test_a_question_of_the_guide_has_an_answer(filled: Filled, question: str) ->
         assert asked.query(question).num_columns
 
 
-def test_the_code_of_the_guide_runs(filled: Filled, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lake").symlink_to(filled.ground.lake.root)
+@pytest.mark.usefixtures("folder")
+def test_the_code_of_the_guide_runs() -> None:
     known: dict[str, Any] = {}
     for text in blocks("python"):
         exec(text, known)  # the page's own words
@@ -124,9 +143,23 @@ def test_the_settings_of_the_guide_are_all_that_there_are(filled: Filled, tmp_pa
             assert re.search(rf"\b{field}\b", text), field
 
 
-@pytest.mark.parametrize(
-    "line", [line for text in blocks("console") for line in text.splitlines() if "weft lake" in line]
-)
-def test_a_command_of_the_guide_can_be_typed(line: str) -> None:
-    _, _, words = line.split("#", maxsplit=1)[0].partition("weft lake ")
-    app.parse_args(words.replace("'", "").split(), exit_on_error=False, print_error=False)
+@pytest.mark.proves("WEL-002", part="the pages of the lake and of running one: what they ask is answered")
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("line", [*LINES, *QUESTIONS])
+def test_what_is_typed_of_the_guide_works(line: str) -> None:
+    ended = run(line.partition("  #")[0].replace("--as-of 7", "--as-of 2"))  # it has three versions
+    assert (1 if line == "weft lake missing" else 0) == (ended or 0), "of that lake some numbers are missing"
+
+
+@pytest.mark.parametrize("line", STARTS)
+def test_what_others_type_of_the_guide_is_there(line: str) -> None:
+    assert f"$ {line}\n" in PAGE
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_views_of_the_guide_have_the_columns_that_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    (typed,) = (
+        typed for console in consoles("lake.md") for typed in console if typed.shown and "recent" in typed.command
+    )
+    run(typed.command)
+    assert typed.shown[0].split() == capsys.readouterr().out.splitlines()[0].split()

@@ -71,7 +71,7 @@ def console(**changes: Any) -> Console:
         number=7,
         alerts={},
     )
-    return Console(lambda: facts._replace(**changes))
+    return Console(lambda: facts._replace(**changes), at(0))
 
 
 def speak(shown: Console, until: int, *nodes: bytes) -> None:
@@ -179,6 +179,15 @@ def test_a_machine_that_falls_silent_is_in_trouble_after_four_seconds_and_well_w
     assert WELL == row(shown, COLLECTOR, 14)["much"]
     shown.values.note([batch(SENSOR, 14, 41, (MEMORY, 1.0, None))], at(14))
     assert WELL == row(shown, SENSOR, 14.5)["much"]
+
+
+@pytest.mark.proves("CON-001", part="samples are counted from the start that is shown, whoever looks first when")
+def test_samples_are_counted_from_the_start_that_is_shown() -> None:
+    shown = console()
+    speak(shown, 10, SENSOR)
+    picture = shown.look(at(60))
+    assert at(0).wall // MILLISECOND == picture["head"]["begun"]
+    assert (40, 40, 0) == shown.values.machines[SENSOR].counts()
 
 
 def test_who_is_silent_below_a_silent_one_is_a_consequence() -> None:

@@ -53,8 +53,9 @@ class Door:
         note_down(self.note, self.endpoint)
 
     def close(self) -> None:
-        """Remove the file that names the socket, and the temporary directory."""
-        with contextlib.suppress(OSError):
-            self.note.unlink()
+        """Remove the socket and the file that names it, and the temporary directory: libzmq leaves what it has made."""
+        for file in (self.note, self.path):
+            with contextlib.suppress(OSError):
+                file.unlink()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

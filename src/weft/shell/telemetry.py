@@ -92,13 +92,14 @@ class Telemetry:
     """Rows in these segments."""
 
     def __post_init__(self) -> None:
-        self.started_at = self.clock.now().mono
+        now = self.clock.now()
+        self.started_at = now.mono
         self._tracing = asyncio.Lock()
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
         """The gatekeepers of other ZeroMQ contexts than that of `links`."""
         self.open_doors: Callable[[], Iterable[OpenDoor]] = lambda: ()
         """Where the node listens without asking for a key."""
-        self.console = Console(self.console_facts)
+        self.console = Console(self.console_facts, now)
         self.fleet = FleetValues()
         gate = Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
         gate.logins = self.logins = Logins(lambda: self.clock.now().mono / SECOND)

@@ -74,15 +74,17 @@ class Place(NamedTuple):
 class Console:
     """Observes one node; changes only its own memory of machines that have gone."""
 
-    def __init__(self, facts: Callable[[], Facts]) -> None:
+    def __init__(self, facts: Callable[[], Facts], begun: Now) -> None:
+        """`begun`: when the node started; what it shows is counted from then."""
         self.values = LastValues()
         self.facts = facts
-        self._begun: Now | None = None
+        self._begun = begun
+        self._looked: Now | None = None
         self._places: dict[bytes, Place] = {}
 
     def look(self, now: Now) -> dict[str, Any]:
         """The current picture: `head`, and `nodes` by UUID in hex; with the values since the last picture."""
-        self._begun = self._begun or now
+        self._looked = self._looked or now
         facts = self.facts()
         places = self._placed(facts, now)
         parents = _parents(places)
@@ -182,11 +184,11 @@ class Console:
         if place.node == facts.node:
             return None
         do = f"see whether it runs; there: weft status --port {port_of(place.endpoint)}" if place.endpoint else ""
-        assert self._begun is not None, "set by look"
         if machine is None:
-            if now.mono - self._begun.mono < limits.START_NS:
+            assert self._looked is not None, "set by look"
+            if now.mono - self._looked.mono < limits.START_NS:
                 return None
-            return Trouble(BAD, "silent: nothing has come from it", do, self._begun.wall // MILLISECOND)
+            return Trouble(BAD, "silent: nothing has come from it", do, self._looked.wall // MILLISECOND)
         silent_ns = now.mono - machine.heard.mono
         if silent_ns <= max(limits.SILENT_NS, limits.SILENT_GAPS * machine.gap_ns):
             return None
@@ -214,7 +216,6 @@ class Console:
         }
 
     def _head(self, facts: Facts) -> dict[str, Any]:
-        assert self._begun is not None, "set by look"
         root = facts.root["endpoint"]
         is_elsewhere = facts.level != "root" and is_endpoint(root)
         return {
