@@ -45,7 +45,7 @@ class Switch:
     def __init__(self, host: Host) -> None:
         self._process = process = host.up
         runner, telemetry = process.runner, process.telemetry
-        self._on: tuple[Any, ...] = (runner.flight, runner.timings, process._told, telemetry.look)
+        self._on: tuple[Any, ...] = (runner.flight, runner.timings, process._note_event, telemetry.look)
         self._off: tuple[Any, ...] = (Nothing(), Nothing(), process.watch.hear, _nothing)
 
     def turn(self, *, on: bool) -> None:

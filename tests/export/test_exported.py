@@ -7,17 +7,19 @@ from hypothesis import strategies as st
 from tests.export.fields import OTLP_REQUEST, message, unpacked, written
 from weft.base.errors import PeerError
 from weft.wire import protobuf
-from weft.wire.exported import Point, Told, ToldSeries, otlp_refused, otlp_request, snappy, write_request
+from weft.wire.exported import ExportedSeries, Point, SeriesNames, otlp_refused, otlp_request, snappy, write_request
 
 pytestmark = pytest.mark.proves("MET-006", part="bytes of remote-write and of OTLP, read by an independent reader")
 
-CPU = ToldSeries(Told("weft_cpu_ratio", "weft.cpu", "1", "busy time", "a", (("metric", "cpu"), ("cpu", "0"))))
-DISK = ToldSeries(Told("weft_disk_bytes", "weft.disk", "By", "used", "b", (("metric", "disk"),)))
+CPU = ExportedSeries(
+    SeriesNames("weft_cpu_ratio", "weft.cpu", "1", "busy time", "a", (("metric", "cpu"), ("cpu", "0")))
+)
+DISK = ExportedSeries(SeriesNames("weft_disk_bytes", "weft.disk", "By", "used", "b", (("metric", "disk"),)))
 POINTS = [Point(CPU, 1_000, 0.5), Point(DISK, 1_500, 7.0), Point(CPU, 2_000, -1.0)]
 
 
 def test_a_request_of_remote_write_byte_by_byte() -> None:
-    one = ToldSeries(Told("m", "m", "", "", "a", ()))
+    one = ExportedSeries(SeriesNames("m", "m", "", "", "a", ()))
     label_1, label_2 = "0a0d 0a08 5f5f6e616d655f5f 1201 6d", "0a09 0a04 6e6f6465 1201 61"
     sample = "120b 09 000000000000e03f 10 01"
     series = bytes.fromhex(f"{label_1} {label_2} {sample}")

@@ -136,7 +136,7 @@ def test_a_circle_of_parents_is_named_in_each_of_its_groups() -> None:
 
 
 def test_a_mistake_says_file_line_code_place_and_sentence() -> None:
-    assert "f:1: E15 a\x1b[2J: no" == Mistake("E15", "a\x1b[2J", 1, "no").said("f")
+    assert "f:1: E15 a\x1b[2J: no" == Mistake("E15", "a\x1b[2J", 1, "no").describe("f")
 
 
 @pytest.mark.parametrize(

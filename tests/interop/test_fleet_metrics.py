@@ -20,7 +20,7 @@ def test_promtool_is_content_with_the_metrics_of_the_fleet() -> None:
     for second in range(2):
         for node in (ROOT, SENSOR):
             values.note([batch(node, second, 1, *((one, 5 * second, 9 * second) for one in series))], at(second))
-    text = fleetmetrics.exposition(values.told(NAMES.__getitem__, at(1)), values.left_out)
+    text = fleetmetrics.exposition(values.fresh(NAMES.__getitem__, at(1)), values.left_out)
     assert text.count(b"# HELP") == len(series) + 1
     ended = subprocess.run([needed("promtool"), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (0, b"", b"") == (ended.returncode, ended.stdout, ended.stderr)

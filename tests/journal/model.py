@@ -96,7 +96,9 @@ class Driver:
         self.journal, recovery = Journal.open(DIRECTORY, NODE, self.files, self.wall, SMALL)
         found = check_entries(recovery.entries())
         self.turn = found.last_turn
-        self.files.said(Said(self.turn, self.journal.next_lsn))  # what a restored core acts on must not be lost again
+        self.files.note_sent(
+            Said(self.turn, self.journal.next_lsn)
+        )  # what a restored core acts on must not be lost again
         return found
 
     def run(self, steps: int) -> None:
@@ -132,7 +134,7 @@ class Driver:
         except StorageFull:
             return
         self.turn += 1
-        self.files.said(Said(self.turn, self.running.next_lsn))
+        self.files.note_sent(Said(self.turn, self.running.next_lsn))
 
     def rest(self) -> None:
         self.running.rest(self.wall)

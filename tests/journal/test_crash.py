@@ -22,7 +22,7 @@ def recorded(seed: str, steps: int) -> RecordingFiles:
 
 def check_image(image: Image) -> None:
     """A start on what a power cut left keeps every promise, finds no damage, and a second one finds the same."""
-    said = [message for message in image.said if isinstance(message, Said)]
+    said = [message for message in image.sent if isinstance(message, Said)]
     promised = max((message.turn for message in said), default=0)
     files = image.files()
     files.directories.add(STATE)
@@ -55,8 +55,8 @@ def test_a_power_cut_at_any_instant_loses_nothing_that_was_promised(life: int, s
 def test_a_power_cut_in_the_middle_of_a_recovery_changes_nothing(life: int, soak: bool) -> None:
     for image in images(f"twice-{life}", 120, 500 if soak else 12):
         files = RecordingFiles(image.files(), image.content)
-        for message in image.said:
-            files.said(message)
+        for message in image.sent:
+            files.note_sent(message)
         driver = Driver(files, image.name)
         driver.start()
         driver.run(3)

@@ -26,7 +26,7 @@ def life(seed: str, at: int | None, fault: Fault) -> tuple[Driver, FaultyFiles]:
 
 def check_life(driver: Driver, name: str, power_cuts: int) -> None:
     """After a kill, and after power cuts at any instant of that life, every promise holds."""
-    promised = max((step.said.turn for step in driver.files.log if isinstance(step.said, Said)), default=0)
+    promised = max((step.sent.turn for step in driver.files.log if isinstance(step.sent, Said)), default=0)
     kill(driver.files)
     journal, _, found = reopen(driver.files)
     assert promised <= found.last_turn, f"{name}: turn {promised} was promised"

@@ -133,7 +133,7 @@ def test_the_real_file_calls_start_on_what_a_power_cut_left(tmp_path: Path) -> N
     for number, image in enumerate(crash_images(recorded("real", 120), "real", 25)):
         root = tmp_path / str(number)
         image.lay(root)
-        promised = max((message.turn for message in image.said), default=0)
+        promised = max((message.turn for message in image.sent), default=0)
         for _ in range(2):
             journal, recovery = Journal.open(root / "state" / "journal", NODE, Files(), WALL, SMALL)
             assert promised <= check_entries(recovery.entries()).last_turn, image.name

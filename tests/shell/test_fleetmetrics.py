@@ -19,7 +19,7 @@ NAMES = {ROOT: "root", SENSOR: "s1"}
 
 
 def told(values: FleetValues, second: float) -> dict[tuple[str, ...], float]:
-    text = fleetmetrics.exposition(values.told(NAMES.__getitem__, at(second)), values.left_out).decode()
+    text = fleetmetrics.exposition(values.fresh(NAMES.__getitem__, at(second)), values.left_out).decode()
     lines = [line for family in text_string_to_metric_families(text) for line in family.samples]
     return {named(line.name, line.labels): line.value for line in lines if line.name != "weft_fleet_left_out"}
 

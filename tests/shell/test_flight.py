@@ -62,7 +62,7 @@ def test_what_cores_tell_one_another_is_not_kept_alive() -> None:
     flight = Flight()
     flight.did(1, Tell(BatchTaken(SampleBatch(0, (), []))))
     flight.did(2, Tell(NodeStarted("n1", "root", "1.0", "clean")))
-    told = [note.said for note in flight.notes]
+    told = [note.detail for note in flight.notes]
     assert told == ["BatchTaken", NodeStarted("n1", "root", "1.0", "clean")]
 
 

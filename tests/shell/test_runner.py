@@ -48,7 +48,7 @@ async def busy(world: World, turns: int) -> None:
 
 
 def said_in(image: Image) -> Iterator[hop.Message]:
-    for channel, _, frames in image.said:
+    for channel, _, frames in image.sent:
         if channel in ("up", "down"):
             yield hop.decode(frames)
 

@@ -368,7 +368,7 @@ class Host:
         """A message leaves."""
         self.sent_count += 1
         if isinstance(self.files, RecordingFiles):
-            self.files.said((channel, peer, frames))
+            self.files.note_sent((channel, peer, frames))
         if self.world.keeps_sent:
             self.sent.append((channel, peer, frames))
 

@@ -139,14 +139,14 @@ def test_two_ends_meet_part_and_meet_again() -> None:
     talk = dialogue()
     talk.a.order(Watch())
     talk.advance(3 * SECOND)
-    assert [PeerArrived(1)] == talk.a.told == talk.b.told
+    assert [PeerArrived(1)] == talk.a.events == talk.b.events
     talk.cut()
     talk.advance(10 * SECOND)
     assert [State.ABSENT] * 2 == [end.core.state for end in (talk.a, talk.b)]  # type: ignore[attr-defined]  # of Template
     talk.heal()
     talk.advance(3 * SECOND)
-    assert [PeerArrived(1), PeerVanished(5_000_000_000), PeerArrived(2)] == talk.b.told
-    assert PeerArrived(2) == talk.a.told[-1]
+    assert [PeerArrived(1), PeerVanished(5_000_000_000), PeerArrived(2)] == talk.b.events
+    assert PeerArrived(2) == talk.a.events[-1]
 
 
 def test_who_rests_is_quiet_and_still_answers() -> None:
@@ -154,17 +154,17 @@ def test_who_rests_is_quiet_and_still_answers() -> None:
     talk.a.order(Watch())
     talk.a.order(Rest())
     talk.advance(60 * SECOND)
-    assert [] == talk.a.said + talk.b.said
+    assert [] == talk.a.sent + talk.b.sent
     talk.b.order(Watch())
     talk.advance(SECOND)
-    assert {Pong} == {type(message) for message in talk.a.said}
+    assert {Pong} == {type(message) for message in talk.a.sent}
 
 
 def test_pings_are_neither_in_step_nor_far_apart() -> None:
     talk = dialogue()
     talk.a.order(Watch())
     talk.advance(100 * SECOND)
-    assert 90 <= sum(isinstance(message, Ping) for message in talk.a.said) <= 111
+    assert 90 <= sum(isinstance(message, Ping) for message in talk.a.sent) <= 111
 
 
 @given(st.lists(st.sampled_from(["advance", "cut", "heal", "crash a", "crash b"]), max_size=12), st.integers(0, 6))
@@ -185,7 +185,7 @@ def test_meetings_are_never_told_twice_wherever_an_end_dies(script: list[str], d
                 talk.crash(talk.a if step.endswith("a") else talk.b)
     for end in (talk.a, talk.b):
         assert [] == end.refused or end.crashes, "only a restart makes an answer strange"
-        numbers = [event.meetings for event in end.told if isinstance(event, PeerArrived)]
+        numbers = [event.meetings for event in end.events if isinstance(event, PeerArrived)]
         assert numbers == sorted(set(numbers)), "never twice, never back"
         assert max([0, *numbers]) <= len(end.entries), "durable before it is told"
 

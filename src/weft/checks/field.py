@@ -28,7 +28,7 @@ class Writes:
         self.repeated: set[tuple[str, str]] = set()
         """What a client may have sent twice, since nobody knew any more that it was there."""
         self._asked: dict[tuple[str, str], list[Any]] = {}
-        self._told: dict[tuple[str, str], list[tuple[Fact, int]]] = {}
+        self._acknowledged: dict[tuple[str, str], list[tuple[Fact, int]]] = {}
         """Acknowledgements, and the place of each value among those requested."""
         self._open: dict[tuple[str, str], str] = {}
         """Requests without an answer, each with the node that was asked."""
@@ -45,19 +45,24 @@ class Writes:
             self._open[protocol, key] = fact.node
             self.possible.setdefault(protocol, {}).setdefault(key, [None]).append(value)
             return True
-        told = self._told.setdefault((protocol, key), [])
-        begin = told[-1][1] if told else 0
+        acknowledged = self._acknowledged.setdefault((protocol, key), [])
+        begin = acknowledged[-1][1] if acknowledged else 0
         if value not in asked[begin:]:
             return False
-        told.append((fact, asked.index(value, begin)))
+        acknowledged.append((fact, asked.index(value, begin)))
         self._open.pop((protocol, key), None)
-        self.possible[protocol][key] = asked[told[-1][1] :]
+        self.possible[protocol][key] = asked[acknowledged[-1][1] :]
         return True
 
     def _rewind(self, node: str, since: int) -> None:
-        for (protocol, key), told in self._told.items():
-            if protocol in ALONE and told and told[-1][0].node == node and told[-1][0].at >= since:
-                kept = [place for fact, place in told if fact.at < since]
+        for (protocol, key), acknowledged in self._acknowledged.items():
+            if (
+                protocol in ALONE
+                and acknowledged
+                and acknowledged[-1][0].node == node
+                and acknowledged[-1][0].at >= since
+            ):
+                kept = [place for fact, place in acknowledged if fact.at < since]
                 self.possible[protocol][key] = self._asked[protocol, key][kept[-1] if kept else 0 :]
         self.repeated |= {where for where, asked_at in self._open.items() if asked_at == node}
 
@@ -74,7 +79,7 @@ class Written(Checker):
 
     def __init__(self) -> None:
         self.writes = Writes()
-        self.told: dict[str, dict[str, Fact]] = {}
+        self.acknowledged: dict[str, dict[str, Fact]] = {}
         """By protocol and key: the last acknowledgement."""
         self.judged: Counter[str] = Counter()
         """By protocol: how many nodes, or lakes, have reported what they hold."""
@@ -92,7 +97,7 @@ class Written(Checker):
         protocol, key, value = fact.value
         if not self.writes.take(fact):
             self.broken(f"{protocol}: {key} was acknowledged as {value!r}, which nobody had asked for", fact)
-        self.told.setdefault(protocol, {})[key] = fact
+        self.acknowledged.setdefault(protocol, {})[key] = fact
 
     def note_quiet(self, fact: Fact) -> None:
         self.quiet = fact
@@ -111,7 +116,7 @@ class Written(Checker):
         """Stop if there are such keys."""
         if keys:
             shown = ", ".join(sorted(keys)[:SHOWN_MAX])
-            witnesses = [self.told[protocol][key] for key in sorted(keys)[:SHOWN_MAX]]
+            witnesses = [self.acknowledged[protocol][key] for key in sorted(keys)[:SHOWN_MAX]]
             short = Fact(fact.at, fact.node, fact.process, fact.kind, fact.what, [protocol])
             self.broken(f"{protocol}: {len(keys)} acknowledged and lost at {where}: {shown}", *witnesses, short)
 
@@ -123,13 +128,13 @@ class Acknowledged(Written):
     HEARS: ClassVar = {**Written.HEARS, ("info", "replica"): "note_replica"}
 
     def due(self) -> set[str]:
-        return set(self.told) - DELIVERED
+        return set(self.acknowledged) - DELIVERED
 
     def note_replica(self, fact: Fact) -> None:
         protocol, held = fact.value
         self.judged[protocol] += 1
         possible = self.possible.get(protocol, {})
-        lost = [key for key in self.told.get(protocol, {}) if held.get(key) not in possible[key]]
+        lost = [key for key in self.acknowledged.get(protocol, {}) if held.get(key) not in possible[key]]
         self.lost(protocol, lost, fact.node, fact)
         for key, value in held.items():
             if value not in possible.get(key, []):
@@ -143,13 +148,13 @@ class Delivered(Written):
     HEARS: ClassVar = {**Written.HEARS, ("info", "delivered"): "note_delivered"}
 
     def due(self) -> set[str]:
-        return set(self.told) & DELIVERED
+        return set(self.acknowledged) & DELIVERED
 
     def note_delivered(self, fact: Fact) -> None:
         protocol, counts = fact.value
         self.judged[protocol] += 1
         possible = self.possible.get(protocol, {})
-        lost = [key for key in self.told.get(protocol, {}) if not counts.get(key) and None not in possible[key]]
+        lost = [key for key in self.acknowledged.get(protocol, {}) if not counts.get(key) and None not in possible[key]]
         self.lost(protocol, lost, fact.node, fact)
         again = self.writes.repeated
         doubled = [key for key, count in counts.items() if count > 1 and (protocol, key) not in again]

@@ -78,8 +78,8 @@ class Claimed(Checker):
         fleet, topic, number, count, digest = fact.value
         first = self.pairs.setdefault((fleet, topic, number), fact)
         if first.value[3:] != [count, digest] and not self.forgetful:
-            told = f"{first.node} has {first.value[3]} pairs of {topic} at {number}, {fact.node} has {count}"
-            self.broken(f"{told}; or the same number of others", first, fact)
+            text = f"{first.node} has {first.value[3]} pairs of {topic} at {number}, {fact.node} has {count}"
+            self.broken(f"{text}; or the same number of others", first, fact)
 
 
 class Numbers(Checker):

@@ -172,11 +172,11 @@ class OneStatus(Checker):
     HEARS: ClassVar = {("ok", "status"): "note_status", ("info", "program"): "note_program"}
 
     def __init__(self) -> None:
-        self.told: dict[tuple[str, int], Fact] = {}
+        self.statuses: dict[tuple[str, int], Fact] = {}
 
     def note_status(self, fact: Fact) -> None:
         program, session, tag, _, _, text = fact.value
-        before = self.told.setdefault((session, tag), fact)
+        before = self.statuses.setdefault((session, tag), fact)
         if before is not fact:
             self.broken(f"{program} hears of its send {tag} twice", before, fact)
         if not text:

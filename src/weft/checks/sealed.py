@@ -54,14 +54,14 @@ class Sealed(Checker):
 
     def note_knocked(self, fact: Fact) -> None:
         """An intruder connects: without a known key it is refused, and nothing it sends has an effect."""
-        who, channel, is_in, said, refused, is_changed, answered = fact.value
+        who, channel, is_in, sent, refused, is_changed, answered = fact.value
         door = f"at `{channel}` of {fact.node}"
         if is_in and who in KEYLESS:
             self.broken(f"{who}, whose key nobody knows, came in {door}", fact)
         if is_changed:
             self.broken(f"what {who} said {door} has changed it", fact)
-        if refused != said:
-            self.broken(f"of {said} messages of {who} {door} {refused} were refused and counted", fact)
+        if refused != sent:
+            self.broken(f"of {sent} messages of {who} {door} {refused} were refused and counted", fact)
         if answered:
             self.broken(f"{who} was answered {answered} times {door}", fact)
 

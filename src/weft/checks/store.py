@@ -50,11 +50,11 @@ class Change(NamedTuple):
 
 
 @lru_cache(1)
-def _change_of(told: "Told") -> Change:
-    return change_of(told.fact)
+def _change_of(key: "FactKey") -> Change:
+    return change_of(key.fact)
 
 
-class Told:
+class FactKey:
     """A fact, compared by identity: several checkers get the same fact, and its change is read only once."""
 
     __slots__ = ("fact",)
@@ -63,7 +63,7 @@ class Told:
         self.fact = fact
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Told) and other.fact is self.fact
+        return isinstance(other, FactKey) and other.fact is self.fact
 
     def __hash__(self) -> int:
         return self.fact.at
@@ -90,7 +90,7 @@ class StoreChecker(Checker):
 
     def note_change(self, fact: Fact) -> None:
         """A journal has one more change."""
-        change = _change_of(Told(fact))
+        change = _change_of(FactKey(fact))
         self.judge(change)
         self.journals.setdefault(fact.node, []).append(change)
         known, holders = self.changes.get(change.link), self.holders.setdefault(change.link, set())

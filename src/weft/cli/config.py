@@ -132,7 +132,7 @@ def export(*, output: Output = None, port: AskedPort = PORT, json: Flag = False)
     for why in left_out:
         notice(f"left out: {clean(why)}")
     for mistake in read_fleet(text).errors:
-        notice(f"cannot be loaded as it is: {clean(mistake.said(str(output or 'export')))}")
+        notice(f"cannot be loaded as it is: {clean(mistake.describe(str(output or 'export')))}")
     if json:
         _print_json({"file": str(output) if output else None, "toml": text, "left_out": left_out})
     else:
@@ -383,7 +383,7 @@ def write_new(path: Path, text: str) -> None:
 
 def _complain(reading: Reading, file: Path) -> None:
     for mistake in sorted([*reading.errors, *reading.warnings], key=lambda mistake: mistake.line):
-        print(clean(mistake.said(str(file))), file=sys.stderr)
+        print(clean(mistake.describe(str(file))), file=sys.stderr)
 
 
 def _as_json(mistake: Mistake) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def original(
     if reading.fleet is None:
         raise refusal(reading.errors, root)
     for mistake in reading.warnings:
-        notice(clean(mistake.said(root)))
+        notice(clean(mistake.describe(root)))
     toml = to_toml(reading.fleet)
     if output is not None:
         write_new(output, toml)

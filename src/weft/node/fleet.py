@@ -103,11 +103,11 @@ def _without_node(document: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _syntax(told: str, text: str) -> Mistake:
-    match = _LINE.search(told)
-    last = text.count("\n") + 1 if "end of document" in told else 1
-    code = "E14" if any(word in told for word in _TWICE) else "E01"
-    return Mistake(code, "-", int(match[1]) if match else last, told)
+def _syntax(problem: str, text: str) -> Mistake:
+    match = _LINE.search(problem)
+    last = text.count("\n") + 1 if "end of document" in problem else 1
+    code = "E14" if any(word in problem for word in _TWICE) else "E01"
+    return Mistake(code, "-", int(match[1]) if match else last, problem)
 
 
 def _sane(value: Any, path: str, mistakes: list[str]) -> Any:

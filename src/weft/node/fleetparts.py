@@ -40,7 +40,7 @@ class Mistake(NamedTuple):
     line: int
     text: str
 
-    def said(self, file: str) -> str:
+    def describe(self, file: str) -> str:
         """One line for people: file, line, code, path, sentence. It quotes the file: clean it before it is printed."""
         return f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
 
@@ -90,7 +90,7 @@ class Reading(NamedTuple):
 
 def refusal(errors: Iterable[Mistake], where: str) -> UserError:
     """UserError `bad-settings` with all errors of a file."""
-    listed = "\n  ".join(mistake.said(where) for mistake in errors)
+    listed = "\n  ".join(mistake.describe(where) for mistake in errors)
     return UserError(
         "bad-settings",
         f"{where} cannot be used:\n  {listed}",

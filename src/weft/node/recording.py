@@ -254,13 +254,13 @@ class Replay:
                 return
         self.effects += len(recorded)
 
-    def _fail(self, told: str) -> None:
+    def _fail(self, recorded: str) -> None:
         if self.fault is None:
-            self._differ(f"failed: {told}", "goes on")
-        elif _named(self.fault) != told:
-            self._differ(f"failed: {told}", f"fails: {_named(self.fault)}")
+            self._differ(f"failed: {recorded}", "goes on")
+        elif _named(self.fault) != recorded:
+            self._differ(f"failed: {recorded}", f"fails: {_named(self.fault)}")
         else:
-            self.failed = told
+            self.failed = recorded
 
     def _differ(self, recorded: str, replayed: str, place: int = 0) -> None:
         self.difference = Difference(self.turns, place, recorded, replayed)

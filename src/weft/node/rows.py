@@ -16,5 +16,5 @@ class Row(NamedTuple):
     """One kind of order: the core that executes it, its JSON, and how the core's order is made from it."""
 
     core: str
-    said: type[Named]
+    request: type[Named]
     make: Callable[[Any, int], Any]

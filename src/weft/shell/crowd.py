@@ -47,7 +47,7 @@ class Spoken(NamedTuple):
 
     answered: int
     """Bytes that this node has sent, and the other end has acknowledged."""
-    said: int
+    received: int
     """Bytes that the other end has sent."""
 
 
@@ -139,7 +139,7 @@ class Crowd:
         found = []
         for key, (knock, _) in list(self._waiting.items()):
             counted = self._unproved(knock)
-            if counted is None or counted.said > SAID_BYTES_MAX:
+            if counted is None or counted.received > SAID_BYTES_MAX:
                 self._take(key)
                 found += [knock] if counted is not None else []
         return found

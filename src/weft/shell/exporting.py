@@ -21,9 +21,9 @@ from weft.cores.export.core import has_samples
 from weft.cores.export.messages import NAME, RangeFailed, RangeSent, SendRange
 from weft.node.exporttable import ExportTable
 from weft.shell.apart import Apart, Denied, post
-from weft.shell.fleetmetrics import BODIES_KNOWN_MAX, SERIES_MAX, SERIES_OF_ONE_MAX, told_of
+from weft.shell.fleetmetrics import BODIES_KNOWN_MAX, SERIES_MAX, SERIES_OF_ONE_MAX, names_of
 from weft.wire import samples
-from weft.wire.exported import Point, ToldSeries, otlp_refused, otlp_request, write_request
+from weft.wire.exported import ExportedSeries, Point, otlp_refused, otlp_request, write_request
 
 READ_BYTES: Final = 1 << 20  # of journal at a time: some 50,000 values, 10 MB
 POINTS_MAX: Final = 5_000  # of a request: half a megabyte
@@ -64,7 +64,7 @@ class Track:
 
     __slots__ = ("factor", "last_ms", "point", "series")
 
-    def __init__(self, series: ToldSeries, factor: float) -> None:
+    def __init__(self, series: ExportedSeries, factor: float) -> None:
         self.series, self.factor = series, factor
         self.point: Sampled | None = None
         self.last_ms = -1
@@ -115,9 +115,9 @@ class Values:
         if track is None and len(own) < SERIES_OF_ONE_MAX:
             if self._count >= SERIES_MAX:  # most of them are of nodes that are gone
                 self._tracks, self._count = {record.origin: (own := {})}, 0
-            names, factor = told_of(_name_of(record), key)
+            names, factor = names_of(_name_of(record), key)
             names = names._replace(labels=(*names.labels, *self._labels))
-            track = own[key] = Track(ToldSeries(names), factor)
+            track = own[key] = Track(ExportedSeries(names), factor)
             self._count += 1
         return track
 

@@ -15,7 +15,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Record, Stream, StreamRecord
 from weft.cores.measurement.details import DETAILS
 from weft.wire import samples
-from weft.wire.exported import Told
+from weft.wire.exported import SeriesNames
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -49,7 +49,7 @@ Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Name in the configuration, detail, labels."""
 
 
-class Held:
+class Newest:
     """The newest value of one series."""
 
     __slots__ = ("gap_ns", "heard_ns", "point", "value")
@@ -78,7 +78,7 @@ class FleetValues:
         """Values that were left out, because too many series are kept already."""
         self._until_ns = 0
         self._count = 0
-        self._nodes: dict[bytes, dict[Key, Held]] = {}
+        self._nodes: dict[bytes, dict[Key, Newest]] = {}
         self._known: dict[bytes, tuple[samples.Series, ...]] = {}
 
     def watch(self, now: Now) -> None:
@@ -108,13 +108,13 @@ class FleetValues:
             key = series.config_name, series.detail, tuple(sorted(series.labels.items()))
             self._put(node, key, series.type, (batch.t0_ms + row.offset_ms, row.value, row.base), now)
 
-    def _put(self, node: dict[Key, Held], key: Key, kind: str, point: Point, now: Now) -> None:
+    def _put(self, node: dict[Key, Newest], key: Key, kind: str, point: Point, now: Now) -> None:
         held, before = node.get(key), None
         if held is None:
             if len(node) >= SERIES_OF_ONE_MAX or self._count >= SERIES_MAX:
                 self.left_out += 1
                 return
-            held = node[key] = Held(point, now.mono)
+            held = node[key] = Newest(point, now.mono)
             self._count += 1
         else:
             before = held.point
@@ -123,7 +123,7 @@ class FleetValues:
         held.value = float(result) if result is not None and isfinite(result) else None
         held.point, held.heard_ns = point, now.mono
 
-    def told(self, name_of: Callable[[bytes], str], now: Now) -> Iterator[Sample]:
+    def fresh(self, name_of: Callable[[bytes], str], now: Now) -> Iterator[Sample]:
         """All fresh values; series without a sample for an hour are dropped."""
         for origin, node in self._nodes.items():
             for key, held in list(node.items()):
@@ -136,18 +136,18 @@ class FleetValues:
 
 
 def _sample(node: str, key: Key, value: float) -> Sample:
-    names, factor = told_of(node, key)
+    names, factor = names_of(node, key)
     return Sample(names.family, names.says, {"node": node, **dict(names.labels)}, value * factor)
 
 
-def told_of(node: str, key: Key) -> tuple[Told, float]:
+def names_of(node: str, key: Key) -> tuple[SeriesNames, float]:
     """The names of a series in monitoring systems, and the factor to the unit that they name."""
     config_name, detail, labels = key
     row = DETAILS.get(detail)
     unit = row.unit_of(dict(labels)) if row else ""
     suffix, factor = UNITS.get(unit, ("", 1.0))
     own = {_label(label): text for label, text in labels if label not in ("unit", "node", "metric")}
-    names = Told(
+    names = SeriesNames(
         family=family_of(detail, unit),
         name=f"weft.{detail.lower().removesuffix('_percent')}",
         unit=UCUM.get(suffix, unit) if unit != "1" else "",

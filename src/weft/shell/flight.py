@@ -36,7 +36,7 @@ class Note(NamedTuple):
     where: str
     peer: bytes
     frames: Sequence[bytes]
-    said: Any = None
+    detail: Any = None
     sizes: Sequence[int] = ()
     """Bytes of each frame of a message that was shortened; empty: it was not."""
 
@@ -97,8 +97,8 @@ class Flight:
                 line["bytes"] = sizes[:FRAMES_SHOWN]
                 line["frames"] = [bytes(frame[:FRAME_BYTES_SHOWN]).hex() for frame in note.frames[:FRAMES_SHOWN]]
                 line["count"] = len(sizes)
-            if note.said is not None:
-                line["said"] = (WROTE % note.said if note.what == "wrote" else str(note.said))[:EVENT_CHARS_SHOWN]
+            if note.detail is not None:
+                line["said"] = (WROTE % note.detail if note.what == "wrote" else str(note.detail))[:EVENT_CHARS_SHOWN]
             yield json.dumps(line)
 
     def dump(self, state: Path, why: str, wall_ns: int) -> Path:

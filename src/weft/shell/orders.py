@@ -225,84 +225,86 @@ def canonical(text: str) -> bytes:
     return jsontext.encode(jsontext.decode(text.encode("utf-8", "surrogatepass"), VALUE_BYTES_MAX))
 
 
-def _value(said: msgspec.Raw) -> bytes:
-    data = bytes(said).strip()
+def _value(raw: msgspec.Raw) -> bytes:
+    data = bytes(raw).strip()
     return canonical(msgspec.json.decode(data, type=str) if data.startswith(b'"') else data.decode())
 
 
-def _set(said: Set, ticket: int) -> Any:
-    write = configuration.Write(said.key, _value(said.value), said.ttl_s, said.if_number)
-    return configuration.WriteKeys(ticket, (write,), said.who, ack=said.ack)
+def _set(request: Set, ticket: int) -> Any:
+    write = configuration.Write(request.key, _value(request.value), request.ttl_s, request.if_number)
+    return configuration.WriteKeys(ticket, (write,), request.who, ack=request.ack)
 
 
-def _delete(said: Delete, ticket: int) -> Any:
-    write = configuration.Write(said.key, b"", None, said.if_number)
-    return configuration.WriteKeys(ticket, (write,), said.who, ack=said.ack)
+def _delete(request: Delete, ticket: int) -> Any:
+    write = configuration.Write(request.key, b"", None, request.if_number)
+    return configuration.WriteKeys(ticket, (write,), request.who, ack=request.ack)
 
 
-def _load(said: Load, ticket: int) -> Any:
-    pairs = tuple((key, _value(value)) for key, value in said.pairs.items())
-    return configuration.LoadTree(ticket, pairs, said.prefixes, said.who)
+def _load(request: Load, ticket: int) -> Any:
+    pairs = tuple((key, _value(value)) for key, value in request.pairs.items())
+    return configuration.LoadTree(ticket, pairs, request.prefixes, request.who)
 
 
-def _found(said: StoreFound, ticket: int) -> Any:
-    return store.Found(ticket, bytes.fromhex(said.value))
+def _found(request: StoreFound, ticket: int) -> Any:
+    return store.Found(ticket, bytes.fromhex(request.value))
 
 
-def _copy(said: StoreCopy, ticket: int) -> Any:
-    records = tuple(base64.b64decode(record, validate=True) for record in said.records)
-    return store.CopyFile(ticket, records, said.is_first, said.is_last, said.is_whole)
+def _copy(request: StoreCopy, ticket: int) -> Any:
+    records = tuple(base64.b64decode(record, validate=True) for record in request.records)
+    return store.CopyFile(ticket, records, request.is_first, request.is_last, request.is_whole)
 
 
-def _trace(said: Trace, ticket: int) -> Any:
-    return chains.TraceChains(ticket, said.type, said.direction, said.count, said.span_ms)
+def _trace(request: Trace, ticket: int) -> Any:
+    return chains.TraceChains(ticket, request.type, request.direction, request.count, request.span_ms)
 
 
-def _invite(said: Invite, ticket: int) -> Any:
-    return enrolment.Invite(ticket, said.role, said.uses, round(said.for_s * SECOND), said.names)
+def _invite(request: Invite, ticket: int) -> Any:
+    return enrolment.Invite(ticket, request.role, request.uses, round(request.for_s * SECOND), request.names)
 
 
 ORDERS: Final[dict[str, Row]] = {
     "set": Row("configuration", Set, _set),
     "delete": Row("configuration", Delete, _delete),
     "load": Row("configuration", Load, _load),
-    "get": Row("configuration", Get, lambda said, ticket: configuration.ListKeys(ticket, said.key, 1)),
+    "get": Row("configuration", Get, lambda request, ticket: configuration.ListKeys(ticket, request.key, 1)),
     "list": Row(
         "configuration",
         List,
-        lambda said, ticket: configuration.ListKeys(ticket, said.subtree, said.count, said.after),
+        lambda request, ticket: configuration.ListKeys(ticket, request.subtree, request.count, request.after),
     ),
     "history": Row(
-        "configuration", History, lambda said, ticket: configuration.ReadHistory(ticket, said.subtree, said.count)
+        "configuration",
+        History,
+        lambda request, ticket: configuration.ReadHistory(ticket, request.subtree, request.count),
     ),
     "rollback": Row(
         "configuration",
         Rollback,
-        lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
+        lambda request, ticket: configuration.RollBack(ticket, request.number, request.subtree, request.who),
     ),
     "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
     "trace": Row("chains", Trace, _trace),
-    "forget-reader": Row("chains", ForgetReader, lambda said, ticket: chains.ForgetReader(ticket, said.reader)),
-    "forget-alert": Row("alerts", ForgetAlert, lambda said, ticket: alerts.ForgetAlert(ticket, said.id)),
+    "forget-reader": Row("chains", ForgetReader, lambda request, ticket: chains.ForgetReader(ticket, request.reader)),
+    "forget-alert": Row("alerts", ForgetAlert, lambda request, ticket: alerts.ForgetAlert(ticket, request.id)),
     "store-found": Row("store", StoreFound, _found),
-    "store-show": Row("store", StoreShow, lambda said, ticket: store.Show(ticket, said.what)),
-    "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),
-    "store-drop-node": Row("store", StoreDropNode, lambda said, ticket: store.DropNode(ticket, said.node)),
-    "store-deleters": Row("store", StoreDeleters, lambda said, ticket: store.SetDeleters(ticket, said.nodes)),
+    "store-show": Row("store", StoreShow, lambda request, ticket: store.Show(ticket, request.what)),
+    "store-restore": Row("store", StoreRestore, lambda request, ticket: store.RestoreLoser(ticket, request.number)),
+    "store-drop-node": Row("store", StoreDropNode, lambda request, ticket: store.DropNode(ticket, request.node)),
+    "store-deleters": Row("store", StoreDeleters, lambda request, ticket: store.SetDeleters(ticket, request.nodes)),
     "store-copy": Row("store", StoreCopy, _copy),
     "store-replay": Row("store", StoreReplay, lambda _, ticket: store.ReplayOrphans(ticket)),
     "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
     "reset-root": Row("topology", ResetRoot, lambda _, ticket: topology.ResetRoot(ticket)),
-    "listen": Row("enrolment", Listen, lambda said, ticket: enrolment.Listen(ticket, said.address)),
+    "listen": Row("enrolment", Listen, lambda request, ticket: enrolment.Listen(ticket, request.address)),
     "invite": Row("enrolment", Invite, _invite),
     "invitations": Row("enrolment", Invitations, lambda _, ticket: enrolment.ShowInvitations(ticket)),
-    "withdraw": Row("enrolment", Withdraw, lambda said, ticket: enrolment.Withdraw(ticket, said.ident)),
+    "withdraw": Row("enrolment", Withdraw, lambda request, ticket: enrolment.Withdraw(ticket, request.ident)),
     "keys": Row("enrolment", KeysOf, lambda _, ticket: enrolment.ShowKeys(ticket)),
-    "revoke-key": Row("enrolment", RevokeKey, lambda said, ticket: enrolment.RevokeKey(ticket, said.node)),
+    "revoke-key": Row("enrolment", RevokeKey, lambda request, ticket: enrolment.RevokeKey(ticket, request.node)),
     "rotate-key": Row(
-        "enrolment", RotateKey, lambda said, ticket: enrolment.RotateKey(ticket, said.node, said.at_once)
+        "enrolment", RotateKey, lambda request, ticket: enrolment.RotateKey(ticket, request.node, request.at_once)
     ),
-    "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
+    "stop": Row("topology", StopAll, lambda request, ticket: topology.StopNodes(ticket, request.group)),
 }
 """Every order that a person can give over HTTP, except those of annexes."""
 REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.EnrolmentRefused | Refused
@@ -339,8 +341,8 @@ class Desk:
             row = self._rows.get(name)
             if row is None:
                 return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(self._rows)}")
-            said = msgspec.json.decode(body, type=row.said)
-            order = row.make(said, self._ticket + 1)
+            request = msgspec.json.decode(body, type=row.request)
+            order = row.make(request, self._ticket + 1)
         except (msgspec.DecodeError, RecursionError, PeerError, ValueError) as error:
             return refusal(400, str(error))
         if row.core not in self._cores:

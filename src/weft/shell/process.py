@@ -184,7 +184,7 @@ class Process:
         self.telemetry = self._telemetry_of(settings)
         self.watch = Watch(self.runner.order)
         self.recorder: Recorder | None = None
-        self.runner.on_tell = self._told
+        self.runner.on_tell = self._note_event
         self.runner.on_durable = self.telemetry.note
         self.inside = Inside(self.runner)
         self._furnish(given)
@@ -302,7 +302,7 @@ class Process:
             self.known = msgspec.structs.replace(self.known, places=places)
             save_known(self.state, self.known)
 
-    def _told(self, event: Any) -> None:
+    def _note_event(self, event: Any) -> None:
         if type(event) is configuration.PairsChanged:
             self._swap_keys()
         self.telemetry.on_tell(event)

@@ -253,7 +253,7 @@ class Runner:
     def _perform(self, effect: Perform) -> None:
         self.performers[type(effect.work)](effect.work)
 
-    def _told(self, effect: Tell) -> None:
+    def _tell(self, effect: Tell) -> None:
         self.on_tell(effect.event)
 
     def _reply(self, effect: Reply) -> None:
@@ -268,7 +268,7 @@ class Runner:
         Connect: _connect,
         Disconnect: _disconnect,
         Perform: _perform,
-        Tell: _told,
+        Tell: _tell,
         Reply: _reply,
         Ended: _ended,
     }

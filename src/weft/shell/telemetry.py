@@ -376,7 +376,7 @@ class Telemetry:
         def name_of(node: bytes) -> str:
             return names.get(node.hex()) or self.node.standing.children.get(node) or node.hex()[:8]
 
-        return Response(200, CONTENT_TYPE, fleetmetrics.exposition(self.fleet.told(name_of, now), self.fleet.left_out))
+        return Response(200, CONTENT_TYPE, fleetmetrics.exposition(self.fleet.fresh(name_of, now), self.fleet.left_out))
 
     def _core_facts(self, name: str, core: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {"state": getattr(getattr(core, "state", None), "name", None)}

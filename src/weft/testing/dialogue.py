@@ -3,7 +3,7 @@
     talk = Dialogue(End("a", make_a), End("b", make_b), codec.encode, codec.decode)
     talk.a.order(Watch())
     talk.settle()
-    assert [PeerArrived(1)] == talk.b.told
+    assert [PeerArrived(1)] == talk.b.events
 
 Time is virtual and stands still unless advanced. What an end persists is durable at once. A crash loses everything
 else: the core's state, what it had not sent yet, and what is under way.
@@ -28,10 +28,10 @@ class End:
         self.name, self.make, self.core = name, make, make()
         self.entries: list[Entry] = []
         """What is durable, with its lsn."""
-        self.told: list[Any] = []
+        self.events: list[Any] = []
         self.replies: list[Any] = []
         self.works: list[Any] = []
-        self.said: list[Any] = []
+        self.sent: list[Any] = []
         """Every message that left, also those that a cut swallowed."""
         self.refused: list[str] = []
         """Codes of received messages that were refused."""
@@ -146,12 +146,12 @@ class Dialogue:
             case Persist():
                 end.keep(effect)
             case Send():
-                end.said.append(effect.message)
+                end.sent.append(effect.message)
                 if not self.is_cut:
                     other = self.b if end is self.a else self.a
                     self._under_way.append((other, self._encode(effect.message)))
             case Tell():
-                end.told.append(effect.event)
+                end.events.append(effect.event)
             case Reply():
                 end.replies.append(effect.answer)
             case Perform():

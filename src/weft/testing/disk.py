@@ -295,13 +295,13 @@ class Step(NamedTuple):
     """One line of a recording."""
 
     call: str
-    """A call that changes something, `failed-sync`, or `said`."""
+    """A call that changes something, `failed-sync`, or `sent`."""
     path: Path
     inode: int = 0
     offset: int = 0
     data: bytes = b""
     target: Path = Path()
-    said: Any = None
+    sent: Any = None
 
 
 class Image(NamedTuple):
@@ -311,7 +311,7 @@ class Image(NamedTuple):
     """Seed and number: the same recording gives the same image again."""
     at: int
     content: dict[Path, bytes]
-    said: tuple[Any, ...]
+    sent: tuple[Any, ...]
     """What had been sent before that instant, and therefore must hold."""
 
     def files(self) -> MemoryFiles:
@@ -338,9 +338,9 @@ class RecordingFiles(_Delegate):
         self._open: dict[int, int] = {}
         self._next = len(self._inodes)
 
-    def said(self, message: Any) -> None:
+    def note_sent(self, message: Any) -> None:
         """Note that something has left the node: from now on it must hold."""
-        self.log.append(Step("said", Path(), said=message))
+        self.log.append(Step("sent", Path(), sent=message))
 
     def _do(self, call: str, *arguments: Any) -> Any:
         try:
@@ -447,7 +447,7 @@ class _Disk:
         elif step.call == "sync_directory":
             for pending in self._pending.pop(step.path, ()):
                 _rename(self._names, pending)
-        elif step.call != "said":
+        elif step.call != "sent":
             self._pending.setdefault(step.path.parent, []).append(step)
 
     def _content(self, step: Step) -> _Content:
@@ -517,13 +517,13 @@ def crash_images(recording: RecordingFiles, seed: int | str, count: int) -> Iter
     draw = Chance(f"{seed}/instants")
     instants = sorted(draw.randint(0, len(recording.log)) for _ in range(count))
     disk = _Disk(recording.content)
-    said: list[Any] = []
+    sent: list[Any] = []
     replayed = 0
     for number, at in enumerate(instants):
         for step in recording.log[replayed:at]:
             disk.replay(step)
-            if step.call == "said":
-                said.append(step.said)
+            if step.call == "sent":
+                sent.append(step.sent)
         replayed = at
         name = f"{seed}/image/{number}"
-        yield Image(name, at, disk.after_crash(Chance(name)), tuple(said))
+        yield Image(name, at, disk.after_crash(Chance(name)), tuple(sent))

@@ -102,15 +102,15 @@ class Board:
 
     async def run(self, until: asyncio.Event) -> None:
         """Follow the session and serve it until `until` is set, or the parent has ended."""
-        following, told = asyncio.ensure_future(self.feed.run()), asyncio.ensure_future(until.wait())
+        following, stopped = asyncio.ensure_future(self.feed.run()), asyncio.ensure_future(until.wait())
         try:
-            while not (told.done() or following.done() or self._is_orphan()):
-                await asyncio.wait([told, following], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            while not (stopped.done() or following.done() or self._is_orphan()):
+                await asyncio.wait([stopped, following], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             following.cancel()
-            told.cancel()
+            stopped.cancel()
             await self.server.close()
-            await asyncio.gather(following, told, return_exceptions=True)
+            await asyncio.gather(following, stopped, return_exceptions=True)
         if not following.cancelled():
             following.result()  # it never ends by itself, so this raises its error
 

@@ -137,14 +137,14 @@ class Feed:
             self._dirty.clear()
             try:
                 async with asyncio.timeout(AWAY_S):
-                    told = await _facts(client)
+                    facts = await _facts(client)
             except (TimeoutError, DocError) as error:
                 if isinstance(error, DocError) and error.code in FATAL:
                     raise
                 self._publish({**self._state, "is_away": True}, self.newest.made)
             else:
                 self.heard = time.monotonic()
-                self._publish(self._composed(told), self.heard)
+                self._publish(self._composed(facts), self.heard)
             await asyncio.sleep(SPACING_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S - SPACING_S):
@@ -155,10 +155,10 @@ class Feed:
         why = next((str(error) for error in _leaves(group)), "")
         self._publish({**self._state, "is_away": True, "why": why}, self.newest.made)
 
-    def _composed(self, told: dict[str, Any]) -> dict[str, Any]:
-        status, board = told["status"], told["board"]
+    def _composed(self, facts: dict[str, Any]) -> dict[str, Any]:
+        status, board = facts["status"], facts["board"]
         now = status.get("time")
-        names = {source["source"]: source["by"] for source in told["sources"] if source.get("by")}
+        names = {source["source"]: source["by"] for source in facts["sources"] if source.get("by")}
         return {
             "session": status.get("session", self._session),
             "schema": status.get("schema", ""),
@@ -169,11 +169,11 @@ class Feed:
             "catching_up": bool(status.get("catching_up")),
             "operations": status.get("operations", 0),
             "node": {name: status.get(name, "") for name in ("uuid", "endpoint", "operator")},
-            "peers": [self._peer(peer, now, names) for peer in told["peers"]],
+            "peers": [self._peer(peer, now, names) for peer in facts["peers"]],
             "names": names,
             "alone_since": self._since("", now, None if status.get("active") else status.get("alone_s")),
-            "conflicts": msgspec.to_builtins(told["conflicts"]),
-            "parked": [row_of(operation) for operation in told["parked"]],
+            "conflicts": msgspec.to_builtins(facts["conflicts"]),
+            "parked": [row_of(operation) for operation in facts["parked"]],
             "recent": list(self._recent),
             "chats": list(self._chats),
             "board": board,
@@ -233,12 +233,12 @@ async def _facts(client: Client) -> dict[str, Any]:
 async def _board(client: Client) -> dict[str, Any] | None:
     """The scoreboard; None if the schema has none."""
     try:
-        told = await client.board()
+        answer = await client.board()
     except DocError as error:
         if error.code in BOARDLESS:
             return None
         raise
-    board: dict[str, Any] = told["board"]
+    board: dict[str, Any] = answer["board"]
     return board
 
 

@@ -67,9 +67,9 @@ def _of_words(words: Sequence[str]) -> Settings:
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--token", default=os.environ.get("WEFT_BOARD_TOKEN", ""))
-    told = vars(parser.parse_args(list(words)))
+    given = vars(parser.parse_args(list(words)))
     try:
-        return msgspec.convert(told, Settings)
+        return msgspec.convert(given, Settings)
     except msgspec.ValidationError as error:
         raise UserError("usage", f"settings of a board: {error}", TRY) from None
 

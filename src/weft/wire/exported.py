@@ -22,7 +22,7 @@ SNAPPY_LITERAL_4: Final = 63 << 2
 SERVICE: Final = "weft"
 
 
-class Told(NamedTuple):
+class SeriesNames(NamedTuple):
     """Names and labels of a series, for both formats."""
 
     family: str
@@ -37,13 +37,13 @@ class Told(NamedTuple):
     """All but the node's."""
 
 
-class ToldSeries:
+class ExportedSeries:
     """A series, and its encoded head, which is the same in every request."""
 
-    __slots__ = ("told", "written")
+    __slots__ = ("names", "written")
 
-    def __init__(self, names: Told) -> None:
-        self.told = names
+    def __init__(self, names: SeriesNames) -> None:
+        self.names = names
         labels = {"__name__": names.family, "node": names.node, **dict(names.labels)}
         self.written = b"".join(message(1, text(1, name), text(2, value)) for name, value in sorted(labels.items()))
         """Its labels for Prometheus, which asks for them in order."""
@@ -52,14 +52,14 @@ class ToldSeries:
 class Point(NamedTuple):
     """One value."""
 
-    series: ToldSeries
+    series: ExportedSeries
     at_ms: int
     value: float
 
 
-def _grouped(points: Iterable[Point]) -> dict[ToldSeries, list[Point]]:
+def _grouped(points: Iterable[Point]) -> dict[ExportedSeries, list[Point]]:
     """Points by series; of each series in the order in which they came."""
-    found: dict[ToldSeries, list[Point]] = {}
+    found: dict[ExportedSeries, list[Point]] = {}
     for point in points:
         found.setdefault(point.series, []).append(point)
     return found
@@ -90,7 +90,7 @@ def otlp_request(points: Iterable[Point]) -> bytes:
     """The body of an ExportMetricsServiceRequest: a resource per node, a metric per name and unit."""
     nodes: dict[str, dict[tuple[str, str, str], list[bytes]]] = {}
     for series, own in _grouped(points).items():
-        names = series.told
+        names = series.names
         labels = b"".join(_attribute(7, name, value) for name, value in names.labels)
         metrics = nodes.setdefault(names.node, {}).setdefault((names.name, names.says, names.unit), [])
         metrics += [message(1, fixed64(3, at * 1_000_000), double(4, value), labels) for _, at, value in own]

@@ -44,7 +44,11 @@ ANNEX = Annex(
     channels={"lease": GIVES._replace(block="lease", verb="join"), "lease-ask": ASKS._replace(verb="serve")},
     wires=[when(JournalChanged).then(hold_back)],
     orders={
-        "lease": Row("lease", Order, lambda said, ticket: Take(ticket, said.verb, said.name, said.who, said.span_s))
+        "lease": Row(
+            "lease",
+            Order,
+            lambda request, ticket: Take(ticket, request.verb, request.name, request.who, request.span_s),
+        )
     },
     command="weft_lease.cli:lease",
     page="lease.md",

@@ -19,7 +19,7 @@ def lease(name: str, /, *, take: float = 0.0, free: Flag = False, who: str = "",
         port: first of that node's ten ports.
     """
     verb = "take" if take else "free" if free else "look"
-    told = order(port, "lease", verb=verb, name=name, who=who, span_s=take)
-    says = {"held": f"{told['holder']} has it for {told['left_s']:.1f} s", "free": "nobody has it"}
-    print(clean(f"{name}: {says.get(told['code'], 'no room, nothing has changed')}"))
-    return NOT_SO if take and not told["is_yours"] else DONE
+    answer = order(port, "lease", verb=verb, name=name, who=who, span_s=take)
+    says = {"held": f"{answer['holder']} has it for {answer['left_s']:.1f} s", "free": "nobody has it"}
+    print(clean(f"{name}: {says.get(answer['code'], 'no room, nothing has changed')}"))
+    return NOT_SO if take and not answer["is_yours"] else DONE

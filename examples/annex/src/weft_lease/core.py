@@ -111,13 +111,13 @@ class Lease:
     def _record(self, name: str) -> CoreRecord:
         return CoreRecord(self.name, HELD, msgspec.msgpack.encode((name, *self._held[name])))
 
-    def _finish(self, said: Answer) -> None:
+    def _finish(self, answer: Answer) -> None:
         """Answer an order; what comes too late, or what nobody asked for, is nothing to anybody."""
-        self._dues.pop(said.serial, None)
-        if (waiting := self._waiting.close(said.serial)) is not None:
+        self._dues.pop(answer.serial, None)
+        if (waiting := self._waiting.close(answer.serial)) is not None:
             ticket, who = waiting
-            told = {"code": said.code, "holder": said.holder, "left_s": said.left_s}
-            self._outbox.reply(ticket, {**told, "is_yours": said.holder == who})
+            fields = {"code": answer.code, "holder": answer.holder, "left_s": answer.left_s}
+            self._outbox.reply(ticket, {**fields, "is_yours": answer.holder == who})
 
     def _give_up(self, serial: int) -> None:
         del self._dues[serial]

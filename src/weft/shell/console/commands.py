@@ -17,7 +17,7 @@ from weft.shell.console import limits
 WEFT: Final = (sys.executable, "-m", "weft.cli.main")
 
 
-class Told(NamedTuple):
+class Output(NamedTuple):
     """What a command printed, or an error and what to do about it."""
 
     text: bytes = b""
@@ -25,7 +25,7 @@ class Told(NamedTuple):
     mend: str = ""
 
 
-BUSY: Final = Told(error="other questions are being answered", mend="again in a moment")
+BUSY: Final = Output(error="other questions are being answered", mend="again in a moment")
 NEVER: Final = 0.0
 NOTHING: Final = 1
 """The exit status of a command that found nothing; without an error text it is no error."""
@@ -38,9 +38,9 @@ class Commands:
         self._command = command
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._kept: OrderedDict[tuple[str, ...], tuple[float, Told]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], tuple[float, Output]] = OrderedDict()
 
-    async def ask(self, *words: str, smaller: str, fresh: str = "") -> Told:
+    async def ask(self, *words: str, smaller: str, fresh: str = "") -> Output:
         """What a command prints. An answer is used again for `ANSWER_KEPT_S`, as long as `fresh` is the same.
 
         `smaller`: what to do if an answer takes too long or is too large.
@@ -54,25 +54,25 @@ class Commands:
         finally:
             self._waiting -= 1
 
-    async def _answer(self, words: tuple[str, ...], smaller: str, fresh: str) -> Told:
-        kept_at, told = self._kept.get((fresh, *words), (NEVER, BUSY))
+    async def _answer(self, words: tuple[str, ...], smaller: str, fresh: str) -> Output:
+        kept_at, output = self._kept.get((fresh, *words), (NEVER, BUSY))
         if kept_at and time.monotonic() - kept_at < limits.ANSWER_KEPT_S:
-            return told
-        told = await _run((*self._command, *words), smaller)
-        self._kept[fresh, *words] = time.monotonic(), told
+            return output
+        output = await _run((*self._command, *words), smaller)
+        self._kept[fresh, *words] = time.monotonic(), output
         while len(self._kept) > limits.ANSWERS_KEPT:
             self._kept.popitem(last=False)
-        return told
+        return output
 
 
-async def _run(words: tuple[str, ...], smaller: str) -> Told:
+async def _run(words: tuple[str, ...], smaller: str) -> Output:
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
             *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
         )
     except OSError as error:
-        return Told(error=f"no process to ask with: {error.strerror}", mend="again later")
+        return Output(error=f"no process to ask with: {error.strerror}", mend="again later")
     assert process.stdout is not None, "started with a pipe"
     assert process.stderr is not None, "started with a pipe"
     try:
@@ -80,14 +80,14 @@ async def _run(words: tuple[str, ...], smaller: str) -> Told:
             output, why = await asyncio.gather(_bounded(process, process.stdout), _bounded(process, process.stderr))
             status = await process.wait()
     except TimeoutError:
-        return Told(error=f"no answer within {limits.ANSWER_S:g} s", mend=smaller)
+        return Output(error=f"no answer within {limits.ANSWER_S:g} s", mend=smaller)
     finally:
         _kill(process)
         await process.communicate()  # read the rest of its pipes, or asyncio never notices that it has ended
     if output is None:
-        return Told(error=f"more than {limits.ANSWER_BYTES_MAX:,} bytes", mend=smaller)
+        return Output(error=f"more than {limits.ANSWER_BYTES_MAX:,} bytes", mend=smaller)
     is_nothing = status == NOTHING and not why
-    return _refused(why or b"") if status and not is_nothing else Told(output)
+    return _refused(why or b"") if status and not is_nothing else Output(output)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
@@ -107,11 +107,11 @@ async def _bounded(process: asyncio.subprocess.Process, stream: asyncio.StreamRe
     return bytes(found) if len(found) <= limits.ANSWER_BYTES_MAX else None
 
 
-def _refused(output: bytes) -> Told:
+def _refused(output: bytes) -> Output:
     r"""The error that a command has printed, as an answer.
 
     >>> _refused(b"weft: there is no lake in x\n  try: --lake DIR\n")
     Told(text=b'', error='there is no lake in x', mend='--lake DIR')
     """
     text, _, mend = output.decode("utf-8", "replace").strip()[: limits.WHY_MAX].partition("\n  try: ")
-    return Told(error=text.removeprefix("weft: ") or "the question could not be asked", mend=mend)
+    return Output(error=text.removeprefix("weft: ") or "the question could not be asked", mend=mend)

@@ -65,10 +65,16 @@ class DocumentReader:
         if place < total:
             (last,) = session.engine.order(place - 1, place)
             of += ["--until", _name(last)]
-        told = await self._commands.ask("doc", "show", *of, smaller=SMALLER, fresh=f"{session.log.check:08x}")
-        lines = told.text.decode("utf-8", "replace").split("\n")
+        output = await self._commands.ask("doc", "show", *of, smaller=SMALLER, fresh=f"{session.log.check:08x}")
+        lines = output.text.decode("utf-8", "replace").split("\n")
         shown = lines[: limits.LINES_MAX]
-        return {"place": place, "lines": shown, "more": len(lines) - len(shown), "error": told.error, "mend": told.mend}
+        return {
+            "place": place,
+            "lines": shown,
+            "more": len(lines) - len(shown),
+            "error": output.error,
+            "mend": output.mend,
+        }
 
     def _session(self, asked: dict[str, str]) -> "tuple[Core, Session]":
         core = self._core()
@@ -135,10 +141,10 @@ def _entry(reads: Reads, key: "Key", place: int, parties: set[tuple[Any, ...]]) 
 
 def _conflicts(reads: Reads) -> tuple[list[dict[str, Any]], int]:
     """The conflicts, open ones first, and how many are not shown."""
-    told = reads.conflicts(Which(closed=True))
-    rows = sorted(told["conflicts"], key=lambda row: not row["open"])
+    found = reads.conflicts(Which(closed=True))
+    rows = sorted(found["conflicts"], key=lambda row: not row["open"])
     shown = [_conflict(reads, row) for row in rows[: limits.CONFLICTS_MAX]]
-    return shown, told["more"] + len(rows) - len(shown)
+    return shown, found["more"] + len(rows) - len(shown)
 
 
 def _conflict(reads: Reads, row: dict[str, Any]) -> dict[str, Any]:

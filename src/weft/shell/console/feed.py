@@ -62,7 +62,7 @@ class Feed:
             return
         before, self._picture, self._made_at = self._picture, self._console.look(now), now
         self.number += 1
-        self._changes.append((self.number, self._told(difference(before, self._picture))))
+        self._changes.append((self.number, self._encode(difference(before, self._picture))))
 
     def whole(self) -> bytes:
         """The newest picture with all values, as JSON."""
@@ -85,11 +85,11 @@ class Feed:
     def _once(self, what: str, make: Callable[[], Picture]) -> bytes:
         number, data = self._encoded.get(what, (0, b""))
         if number != self.number:
-            data = self._told(make())
+            data = self._encode(make())
             self._encoded[what] = self.number, data
         return data
 
-    def _told(self, picture: Picture) -> bytes:
+    def _encode(self, picture: Picture) -> bytes:
         assert self._made_at is not None, "set by refresh"
         return msgspec.json.encode({"number": self.number, "at": self._made_at.wall // MILLISECOND, **picture})
 
@@ -104,10 +104,10 @@ def difference(before: Picture, after: Picture) -> Picture:
     >>> difference(a, b)
     {'nodes': {'n': {'values': {'cpu': [7, 2.5, 3.0]}}}, 'gone': ['m']}
     """
-    told: Picture = {} if before.get("head") == after["head"] else {"head": after["head"]}
+    changes: Picture = {} if before.get("head") == after["head"] else {"head": after["head"]}
     old = before.get("nodes", {})
     nodes = {node: changed for node, row in after["nodes"].items() if (changed := _changed(old.get(node, {}), row))}
-    return told | {"nodes": nodes, "gone": [node for node in old if node not in after["nodes"]]}
+    return changes | {"nodes": nodes, "gone": [node for node in old if node not in after["nodes"]]}
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

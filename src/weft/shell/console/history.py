@@ -70,8 +70,8 @@ async def history(machine: Machine | None, name: str, span: str, lake: Lake, now
             "p95": whole[0] if whole else p95_of(value for _, value in live),
             "max": max((high for _, _, _, high, _ in windows), default=None),
         }
-    told = {"span": span, "from": now_ms - chosen.ms, "to": now_ms, "width": chosen.width_ms, "metrics": metrics}
-    return told | {"error": answer.error, "mend": answer.mend}
+    page = {"span": span, "from": now_ms - chosen.ms, "to": now_ms, "width": chosen.width_ms, "metrics": metrics}
+    return page | {"error": answer.error, "mend": answer.mend}
 
 
 def question(name: str, span: Span, since_ms: int) -> str:

@@ -46,13 +46,15 @@ class Lake:
         if self._path is None:
             return NO_LAKE
         then = ("--as-of", as_of) if as_of else ()
-        told = await self._commands.ask("sql", "--json", "--lake", str(self._path), *then, "--", query, smaller=SMALLER)
-        return Answer([] if told.error else msgspec.json.decode(told.text or b"[]"), told.error, told.mend)
+        output = await self._commands.ask(
+            "sql", "--json", "--lake", str(self._path), *then, "--", query, smaller=SMALLER
+        )
+        return Answer([] if output.error else msgspec.json.decode(output.text or b"[]"), output.error, output.mend)
 
     async def versions(self, path: str) -> Answer:
         """The last versions of an entry of the store, newest first."""
         if self._path is None:
             return NO_LAKE
         how = ("--json", "--limit", str(limits.VERSIONS_MAX), "--lake", str(self._path))
-        told = await self._commands.ask("store", "history", *how, "--", path, smaller=SMALLER)
-        return Answer([msgspec.json.decode(line) for line in told.text.splitlines()], told.error, told.mend)
+        output = await self._commands.ask("store", "history", *how, "--", path, smaller=SMALLER)
+        return Answer([msgspec.json.decode(line) for line in output.text.splitlines()], output.error, output.mend)

@@ -166,8 +166,8 @@ class Console:
         if place.node == facts.node:
             for check in facts.checks:
                 if check["state"] in CHECKS:
-                    said = f"{check['name']}: {check['text']}"
-                    yield Trouble(CHECKS[check["state"]], said, check["do"], check["since"] * 1_000)
+                    text = f"{check['name']}: {check['text']}"
+                    yield Trouble(CHECKS[check["state"]], text, check["do"], check["since"] * 1_000)
         if place.wanted is not None and (place.number or 0) < place.wanted:
             runs = f"runs number {place.number or 'none'} of the configuration, not {place.wanted}"
             yield Trouble(ODD, runs, "wait a moment; weft status")
@@ -175,8 +175,8 @@ class Console:
             yield from _of_values(machine, now)
         for alert in facts.alerts.get(place.node, ()):
             much = BAD if alert.severity == "critical" else WORSE
-            said = f"alert {alert.name}: {alert.metric} {alert.value:.6g} {alert.unit} ({alert.when}) {alert.text}"
-            yield Trouble(much, said.strip(), "weft alerts", alert.since)
+            text = f"alert {alert.name}: {alert.metric} {alert.value:.6g} {alert.unit} ({alert.when}) {alert.text}"
+            yield Trouble(much, text.strip(), "weft alerts", alert.since)
 
     def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
         """The trouble of a machine that is silent, but should send; None: it is not."""

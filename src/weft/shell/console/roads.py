@@ -21,5 +21,5 @@ class Roads:
 
     async def of(self, origin: str, number: int) -> Answer:
         """What is known of a record: a row for each stream that has a record with this number."""
-        told = await self._commands.ask("trace", *self._how, "--", origin, str(number), smaller=SMALLER)
-        return Answer([msgspec.json.decode(line) for line in told.text.splitlines()], told.error, told.mend)
+        output = await self._commands.ask("trace", *self._how, "--", origin, str(number), smaller=SMALLER)
+        return Answer([msgspec.json.decode(line) for line in output.text.splitlines()], output.error, output.mend)

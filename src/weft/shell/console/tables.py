@@ -182,15 +182,15 @@ def chains(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
     core = node.cores.get("chains")
     if not isinstance(core, Chains):
         return []
-    told = show(core.context, core.roster, core.inbox, core.engine)["chains"]
-    links = [(f"{chain['direction']} {chain['type']}", link) for chain in told for link in chain["links"]]
+    shown = show(core.context, core.roster, core.inbox, core.engine)["chains"]
+    links = [(f"{chain['direction']} {chain['type']}", link) for chain in shown for link in chain["links"]]
     counted = ("offered", "passed", "changed", "dropped", "failed")
     rows = [
         (name, link["place"], link["name"], link["kind"], *(link["counters"].get(each, 0) for each in counted))
         for name, link in links
     ]
     flows = [
-        (chain["direction"], chain["type"], chain["accepted"], chain["delivered"], _ended(chain)) for chain in told
+        (chain["direction"], chain["type"], chain["accepted"], chain["delivered"], _ended(chain)) for chain in shown
     ]
     return [
         table(TYPES, ("way", "type", "accepted", "delivered", "ended"), flows, "weft chain ls"),
@@ -215,9 +215,9 @@ def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
 
 def alerts(node: Node, _: dict[str, Any], now: Now) -> list[Table]:
     """Firing and ended alerts."""
-    told = page_of(node, now)
-    firing = told["fleet"] if told["fleet"] is not None else told["own"]
-    return [_listed("Fires", firing, "weft alerts"), _listed("Over", told["ended"] or [])]
+    page = page_of(node, now)
+    firing = page["fleet"] if page["fleet"] is not None else page["own"]
+    return [_listed("Fires", firing, "weft alerts"), _listed("Over", page["ended"] or [])]
 
 
 def _listed(title: str, rows: list[dict[str, Any]], ask: str = "") -> Table:
@@ -228,7 +228,7 @@ def _listed(title: str, rows: list[dict[str, Any]], ask: str = "") -> Table:
 def health(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
     """The health of this node."""
     checks = [(check["state"], check["name"], check["text"], check["do"]) for check in status["health"]["checks"]]
-    memory = [(core, told["bytes"], told["budget_bytes"]) for core, told in status["memory"]["cores"].items()]
+    memory = [(core, sizes["bytes"], sizes["budget_bytes"]) for core, sizes in status["memory"]["cores"].items()]
     own = {name: value for name, value in status.items() if isinstance(value, str | int | bool)}
     return [
         table("Checks", ("state", "check", "says", "do"), checks, "weft doctor"),

@@ -75,8 +75,8 @@ class Gate:
 
     def opens(self, query: str) -> str:
         """The cookie for a request with a key in its address; empty if the key is wrong."""
-        said = parse_qs(query).get(KEY, [""])[0] if self._token else ""
-        if not said or not (_is_same(said, self.view) or _is_same(said, self._token)):
+        key = parse_qs(query).get(KEY, [""])[0] if self._token else ""
+        if not key or not (_is_same(key, self.view) or _is_same(key, self._token)):
             return ""
         return f"{COOKIE}={self.view}; Path=/; HttpOnly; SameSite=Strict"
 
@@ -114,16 +114,16 @@ class Gate:
         return self.is_ours(request.headers.get("host", ""))
 
     def _says_token(self, request: Request) -> bool:
-        said = self.bearer(request)
-        if self.logins is not None and self.logins.who(said) is not None:
+        token = self.bearer(request)
+        if self.logins is not None and self.logins.who(token) is not None:
             return True
-        return bool(self._token) and _is_same(said, self._token)
+        return bool(self._token) and _is_same(token, self._token)
 
     @staticmethod
     def bearer(request: Request) -> str:
         """The token in a request; empty: none."""
-        kind, _, said = request.headers.get("authorization", "").partition(" ")
-        return said.strip() if kind.lower() == "bearer" else ""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
 
     def _asks_token(self, request: Request) -> Response:
         if self._token:
@@ -132,8 +132,8 @@ class Gate:
         return refusal(403, "not-allowed", f"orders come from programs of this machine, not from {request.peer}", mend)
 
 
-def _is_same(said: str, right: str) -> bool:
-    return hmac.compare_digest(said.encode("utf-8", "surrogateescape"), right.encode())
+def _is_same(given: str, right: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), right.encode())
 
 
 def _names_of_this_machine() -> frozenset[str]:

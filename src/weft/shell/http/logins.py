@@ -34,8 +34,8 @@ class Logins:
     def who(self, token: str) -> str | None:
         """The owner of a token; None: it is unknown or has expired."""
         self._forget()
-        said = token.encode("utf-8", "surrogateescape")
-        found = [login.who for known, login in self._known.items() if secrets.compare_digest(known.encode(), said)]
+        given = token.encode("utf-8", "surrogateescape")
+        found = [login.who for known, login in self._known.items() if secrets.compare_digest(known.encode(), given)]
         return found[0] if found else None
 
     def _forget(self) -> None:

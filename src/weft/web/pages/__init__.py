@@ -25,8 +25,8 @@ def pages_of(token: str, reached_at: str = "") -> dict[str, Page]:
 
     `reached_at`: where others reach an open fabric, shown as a warning at the top; empty: no warning (SEC-003).
     """
-    said = f"Open fabric: without keys, whoever reaches {reached_at} can pose as any node and change everything"
-    bar = said if reached_at else ""
+    warning = f"Open fabric: without keys, whoever reaches {reached_at} can pose as any node and change everything"
+    bar = warning if reached_at else ""
     return {"/": _page("viewer", "", bar), "/entry": _page("entry", token, bar)}
 
 
