@@ -85,7 +85,7 @@ ASKS: dict[str, Callable[[catalog.Client], Awaitable[Any]]] = {
     "update cam-7": lambda client: client.update("cam-7", weight=3),
     "register door": lambda client: client.register("door", ip="127.0.0.1", port=2, heartbeat=60_000),
     "logs": lambda client: client.logs(),
-    "deregister": lambda client: client.told(b"dbp.deregister", b"cam-7"),
+    "deregister": lambda client: client.request(b"dbp.deregister", b"cam-7"),
 }
 
 

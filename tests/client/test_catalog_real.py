@@ -155,7 +155,7 @@ async def test_only_the_keeper_of_a_broker_removes_what_others_registered(tmp_pa
     async with running(tmp_path) as at, catalog.Client(at.broker) as client:
         await client.register("a", ip="127.0.0.1", port=1, heartbeat=60_000)
         with pytest.raises(catalog.Denied):
-            await client.told(b"dbp.deregister", b"a")
+            await client.request(b"dbp.deregister", b"a")
         await client.deregister("a", state=str(tmp_path))
         assert [] == await client.query()
         with pytest.raises(catalog.NotFound):

@@ -13,7 +13,7 @@ import weft
 from tests.client.node import FakeNode
 from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
-from weft.client.chain.sync import Held
+from weft.client.chain.sync import PendingMessage
 from weft.wire import clients
 
 Story = Callable[[FakeNode], Coroutine[Any, Any, None]]
@@ -79,13 +79,13 @@ def test_a_script_reads_in_a_loop_and_leaves_the_chain_with_it(tmp_path: Path) -
     assert [str(number) for number in range(200)] == seen
 
 
-def change_once(message: Held) -> None:
+def change_once(message: PendingMessage) -> None:
     message.passes(payload=b"changed")
     with pytest.raises(RuntimeError):
         message.drops("twice")
 
 
-ANSWERS: dict[str, Callable[[Held], None]] = {
+ANSWERS: dict[str, Callable[[PendingMessage], None]] = {
     "change": change_once,
     "same": lambda message: message.passes(),
     "drop": lambda message: message.drops("boring"),

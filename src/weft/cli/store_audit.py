@@ -14,7 +14,7 @@ from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.store_calls import STORE_PORT, at_store, ordered
 from weft.cli.store_lines import line, plain
-from weft.client.store.auditing import Differing, Told, differing, told
+from weft.client.store.auditing import Contents, Differing, contents_of, differing
 from weft.client.store.client import Client
 from weft.client.store.errors import StoreError
 from weft.client.store.values import MISSING
@@ -107,14 +107,14 @@ async def _against(client: Client, where: str, under: str, *, repair: bool, json
     return NOT_SO if found else DONE
 
 
-async def _compared(client: Client, other: Client, under: str) -> tuple[Told, list[Differing]]:
+async def _compared(client: Client, other: Client, under: str) -> tuple[Contents, list[Differing]]:
     """The differences that are still there after `SETTLE_S`."""
-    here, there = await told(client, under), await told(other, under)
+    here, there = await contents_of(client, under), await contents_of(other, under)
     if here.digest == there.digest:
         return here, []
     before = {each.path for each in differing(here, there)}
     await asyncio.sleep(AGAIN_S)
-    here, there = await told(client, under), await told(other, under)
+    here, there = await contents_of(client, under), await contents_of(other, under)
     return here, [each for each in differing(here, there) if each.path in before]
 
 
@@ -132,7 +132,7 @@ async def _repaired(client: Client, found: list[Differing]) -> int:
     return await _written(client, ops)
 
 
-async def _deleted(other: Client, here: Told, found: list[Differing]) -> int:
+async def _deleted(other: Client, here: Contents, found: list[Differing]) -> int:
     """Delete at the other node what was deleted here, unless it changes meanwhile: a new deletion, which all nodes take."""
     from weft.wire.store.clients import Op, links_of
 
@@ -146,7 +146,7 @@ async def _written(client: Client, ops: "list[Op]") -> int:
     return len(ops)
 
 
-def _show(where: str, here: Told, found: list[Differing], written: int) -> None:
+def _show(where: str, here: Contents, found: list[Differing], written: int) -> None:
     if not found:
         print(f"{clean(where)}: the same, {len(here.entries):,} entries, {here.digest[:DIGITS]}")
         return

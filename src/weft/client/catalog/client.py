@@ -123,14 +123,14 @@ class Client:
         """The usable instances of a service, best first; NotFound if there is none. A broker returns at most 16."""
         if self._copy is not None and (known := self._copy.of_name(name)):
             return known if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in known]
-        answer = await self.told(name.encode())
+        answer = await self.request(name.encode())
         if not isinstance(record := answer.get(name), dict):
             raise NotFound(f"there is no service {name!r}", service=name)
         return entries_of(name, record)
 
     async def list(self) -> dict[str, Entry]:
         """The best instance of every service that can be used, by name."""
-        answer = await self.told()
+        answer = await self.request()
         return {name: entry_of(name, record) for name, record in answer.items() if isinstance(record, dict)}
 
     async def query(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Entries:
@@ -138,7 +138,7 @@ class Client:
 
         name: with `*` and `?`. tags: all of them. any_tags: one of them. metadata: equal. state, health, net, function.
         """
-        return records_of(await self.told(b"dbp.query", _json({**(wanted or {}), **more})))
+        return records_of(await self.request(b"dbp.query", _json({**(wanted or {}), **more})))
 
     def watch(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Watch:
         """The instances that meet the conditions of `query`, then every change: `async for change in catalog.watch(): …`."""
@@ -198,7 +198,7 @@ class Client:
 
     async def topics(self, prefix: str = "") -> Tables:
         """Published topics: by whom, how often, and how long ago (LVC-004)."""
-        answer = await self.told(b"dbp.topics", _json({"prefix": prefix}))
+        answer = await self.request(b"dbp.topics", _json({"prefix": prefix}))
         return _rows(answer, "topics")
 
     async def last_values(self, topic: str, *, publisher: str = "") -> builtins.list[Value]:
@@ -209,7 +209,7 @@ class Client:
 
     async def logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tables:
         """Kept log records of all services: `level` (and above), `service`, `since`, `contains`, `limit` (LOG-005)."""
-        return _rows(await self.told(b"dbp.logs", _json({**(wanted or {}), **more})), "logs")
+        return _rows(await self.request(b"dbp.logs", _json({**(wanted or {}), **more})), "logs")
 
     def follow_logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tail:
         """The records of `logs`, and whatever comes after them: `async for record in catalog.follow_logs(): …`."""
@@ -224,33 +224,33 @@ class Client:
 
     async def taps(self) -> Tables:
         """The running taps, with their counts."""
-        return _rows(await self.told(TAP, _json({"list": True})), "taps")
+        return _rows(await self.request(TAP, _json({"list": True})), "taps")
 
     async def stop_tap(self, tap: str) -> None:
         """End a tap, even that of another client."""
-        await self.told(TAP, _json({"stop": tap}))
+        await self.request(TAP, _json({"stop": tap}))
 
     async def bridges(self) -> Tables:
         """The state of each bridge to another network (BRI-003)."""
-        return _rows(await self.told(b"dbp.bridge"), "bridges")
+        return _rows(await self.request(b"dbp.bridge"), "bridges")
 
     async def status(self) -> Table:
         """The state of the broker."""
-        return await self.told(b"dbp.status")
+        return await self.request(b"dbp.status")
 
     async def liveness(self) -> Tables:
         """How regularly the beats of each instance arrive (MON-008)."""
         rows: Tables = []
         after: Any = ""
         while after is not None:
-            answer = await self.told(b"dbp.liveness", b"", _json({"after": after}))
+            answer = await self.request(b"dbp.liveness", b"", _json({"after": after}))
             rows += _rows(answer, "instances")
             after = answer.get("after")
         return rows
 
     async def details(self, name: str) -> Entries:
         """All instances of a service, with those that are gone, and how their beats arrive; NotFound if there is none."""
-        entries = records_of(await self.told(b"dbp.instances", name.encode()))
+        entries = records_of(await self.request(b"dbp.instances", name.encode()))
         if not entries:
             raise NotFound(f"there is no service {name!r}", service=name)
         return entries
@@ -259,7 +259,7 @@ class Client:
 
     async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
         """Register a service; returns what the broker approved. Then the program must send beats, or answer pings."""
-        answer = await self.said(REGISTRATION, _json({"name": name, **(record or {}), **more}))
+        answer = await self.command(REGISTRATION, _json({"name": name, **(record or {}), **more}))
         approved = told_by(answer)
         if answer.command != APPROVED:
             raise GarbledAnswer(f"the broker answered a registration with {answer.command!r}")
@@ -270,15 +270,15 @@ class Client:
 
         If it has several instances, `id` selects one (CAT-018).
         """
-        told_by(await self.said(UPDATE, _json({"name": name, **(changes or {}), **more})))
+        told_by(await self.command(UPDATE, _json({"name": name, **(changes or {}), **more})))
 
     async def beat(self, name: str, instance: str = "") -> bool:
         """Report that this program's own instance is alive; False: the broker does not know it."""
-        return (await self.said(HEARTBEAT, name.encode(), instance.encode())).command == AWK
+        return (await self.command(HEARTBEAT, name.encode(), instance.encode())).command == AWK
 
     async def leave(self, name: str, instance: str = "") -> None:
         """Report that this program's own instance leaves. The broker's answer does not say whether it existed."""
-        await self.said(DISCONNECT, name.encode(), instance.encode())
+        await self.command(DISCONNECT, name.encode(), instance.encode())
 
     async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
         """Remove an instance, whoever registered it: with an operator's key, or as the user that runs the broker (CAT-061).
@@ -289,7 +289,7 @@ class Client:
         is_keeper = state is not None or not self._place.has_keys
         asker = Asker(keepers_door(state), timeout_s=self._timeout_s, tries=TRIES) if is_keeper else None
         try:
-            return await self.told(*frames) if asker is None else told_by(await asker.ask(REQUEST, *frames))
+            return await self.request(*frames) if asker is None else told_by(await asker.ask(REQUEST, *frames))
         except NotRegistered as error:
             raise NotFound(error.text, service=name) from None
         finally:
@@ -302,12 +302,12 @@ class Client:
         """The broker; if it is not known it is searched for."""
         return await self._place.found()
 
-    async def told(self, *frames: bytes) -> Table:
+    async def request(self, *frames: bytes) -> Table:
         """The JSON answer to a request; a refusal is raised."""
         return told_by(await self.asked(*frames))
 
     async def answered(self, *frames: bytes) -> Table:
-        """Like `told`, but a refusal is returned, too."""
+        """Like `request`, but a refusal is returned, too."""
         return object_of(await self.asked(*frames))
 
     async def asked(self, *frames: bytes) -> Message:
@@ -315,9 +315,9 @@ class Client:
         found = await self._place.found()
         if found.is_legacy and frames and frames[0].startswith(b"dbp."):
             raise Unsupported(f"the broker at {self.broker} is not Weft's, and answers no queries")
-        return await self.said(REQUEST, *(frames or (b"",)))
+        return await self.command(REQUEST, *(frames or (b"",)))
 
-    async def said(self, command: bytes, *body: bytes) -> Message:
+    async def command(self, command: bytes, *body: bytes) -> Message:
         """The broker's answer to a command."""
         if self._is_closed:
             raise Closed("the client has been closed")

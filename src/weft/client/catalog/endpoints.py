@@ -171,7 +171,7 @@ class Endpoints:
         frames = [peer, *asked.envelope, b"", command, when, *body]
         self._say(frames)
         if self.tapping is not None:
-            self.tapping.said(frames, asked)
+            self.tapping.answered(frames, asked)
 
     def _stats(self, _: tuple[bytes, ...]) -> dict[str, Any]:
         return {name: endpoint.stats() for name, endpoint in self.table.items()}

@@ -33,7 +33,7 @@ class Copied(NamedTuple):
 class Asking(Protocol):
     """The part of the client that it needs."""
 
-    async def told(self, *frames: bytes) -> Table:
+    async def request(self, *frames: bytes) -> Table:
         """The JSON object in the answer to a request; CatalogError."""
 
     async def events(self, *, anew: bool) -> Place:
@@ -65,7 +65,7 @@ class Tapped(ReadAhead[Copied]):
         """Ask the broker to end the tap, which then reports its counts. A tap that has ended already is no error."""
         if self._has_begun and "why" not in self.accounts:
             with contextlib.suppress(CatalogError):
-                await self._client.told(QUERY, msgspec.json.encode({"stop": self.id}))
+                await self._client.request(QUERY, msgspec.json.encode({"stop": self.id}))
 
     def close(self) -> None:
         """Stop reading; the tap itself continues until `stop`, or until its time is over."""
@@ -87,7 +87,7 @@ class Tapped(ReadAhead[Copied]):
             await asyncio.wait_for(self._greeted.wait(), CONNECT_S)
         await asyncio.sleep(SHARED_S)
         asked = {"service": self._service, "id": self.id, **self._wanted}
-        answer = await self._client.told(QUERY, msgspec.json.encode(asked))
+        answer = await self._client.request(QUERY, msgspec.json.encode(asked))
         self.instances = list(map(str, answer.get("instances", ())))
 
     def _heard(self, frames: list[bytes]) -> None:

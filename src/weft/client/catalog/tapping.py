@@ -45,7 +45,7 @@ class Tapping:
                 self._begun.clear()
             self._begun[id(call)] = time.monotonic_ns()
 
-    def said(self, frames: list[bytes], call: Message) -> None:
+    def answered(self, frames: list[bytes], call: Message) -> None:
         """A call was answered."""
         begun = self._begun.pop(id(call), None) if self._begun else None
         if self._skips:

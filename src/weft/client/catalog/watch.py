@@ -47,9 +47,9 @@ class Watch(Feed):
         self._client = client
         self._follower = Follower(wanted)
         self._line: Line | None = None
-        self._told: deque[Change] = deque()
+        self._changes: deque[Change] = deque()
         self._latest: dict[tuple[str, str], Change] = {}
-        """After `_told`: the newest change of each instance, once the reader is too slow."""
+        """After `_changes`: the newest change of each instance, once the reader is too slow."""
         self._has_begun = self._has_stood = self._is_closed = False
         self._error: Exception | None = None
         self._stirred = asyncio.Event()
@@ -97,11 +97,11 @@ class Watch(Feed):
         """The next change."""
         if not self._has_begun:
             self._begin()
-        while not (self._told or self._latest):
+        while not (self._changes or self._latest):
             if self._is_closed:
                 raise StopAsyncIteration
             await self._stir()
-        return self._told.popleft() if self._told else self._latest.pop(next(iter(self._latest)))
+        return self._changes.popleft() if self._changes else self._latest.pop(next(iter(self._latest)))
 
     async def _stir(self) -> None:
         """Wait until something has changed; raises a pending error."""
@@ -199,17 +199,17 @@ class Watch(Feed):
     def _tell(self, change: Change) -> None:
         if self.listener is not None:
             self.listener(change)
-        elif len(self._told) < CHANGES_AHEAD_MAX and not self._latest:
-            self._told.append(change)
+        elif len(self._changes) < CHANGES_AHEAD_MAX and not self._latest:
+            self._changes.append(change)
         else:
             self._tell_latest(change)
 
     def _tell_latest(self, change: Change) -> None:
         """The reader is too slow: keep only the last change of each instance."""
         if not self._latest:
-            self._latest = {(one.name, one.instance): one for one in self._told if one.op != RESYNC.op}
-            self._told.clear()
-            self._told.append(RESYNC)
+            self._latest = {(one.name, one.instance): one for one in self._changes if one.op != RESYNC.op}
+            self._changes.clear()
+            self._changes.append(RESYNC)
         if change.op != RESYNC.op:  # a resync stands at the front already
             self._latest[change.name, change.instance] = change
 

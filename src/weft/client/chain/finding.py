@@ -19,7 +19,7 @@ MEND: Final = (
 
 def locate(node: str | os.PathLike[str] | None) -> str | Path:
     """The node that is meant, as an endpoint or its state directory; UserError says what was found, and what to type."""
-    word = DOOR.said(node)
+    word = DOOR.name_of(node)
     return word if "://" in word else directory_of(word) or _only(list(DOOR.alive(word)), word)
 
 

@@ -155,10 +155,10 @@ class Link:
             self._client.counts["late answers"] += 1
 
 
-Said = tuple[str, Any, tuple[bytes, ...]]
+Reply = tuple[str, Any, tuple[bytes, ...]]
 
 
-def _ignored(_: Message, answer: Any) -> Said | None:
+def _ignored(_: Message, answer: Any) -> Reply | None:
     """A reader's result is ignored. A coroutine is an error: a plain function has returned it, and nobody awaits it."""
     if inspect.iscoroutine(answer):
         answer.close()
@@ -166,12 +166,12 @@ def _ignored(_: Message, answer: Any) -> Said | None:
     return None
 
 
-def _confirmed(message: Message, answer: Any) -> Said | None:
+def _confirmed(message: Message, answer: Any) -> Reply | None:
     _ignored(message, answer)
     return "conf", message.id, ()
 
 
-def _rewritten(message: Message, answer: Any) -> Said | None:
+def _rewritten(message: Message, answer: Any) -> Reply | None:
     if isinstance(answer, Message):
         return _handed_back(message, answer)
     if isinstance(answer, Dropped):
@@ -180,7 +180,7 @@ def _rewritten(message: Message, answer: Any) -> Said | None:
     raise TypeError(f"answered {type(answer).__name__}: return the message, message.replace(…) or weft.drop(why)")
 
 
-def _handed_back(message: Message, answer: Message) -> Said:
+def _handed_back(message: Message, answer: Message) -> Reply:
     if answer.id != message.id or answer.session is not message.session:
         raise ValueError(f"the answer to message {message.id} is message {answer.id}")
     if not answer.is_changed:

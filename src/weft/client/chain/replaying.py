@@ -85,7 +85,7 @@ class Replay(ChainClient):
     def __init__(self) -> None:
         super().__init__("replay")
         self.outcome = Outcome()
-        self.said: Answers = {}
+        self.answers: Answers = {}
         self._regs: dict[int, int] = {}
         """By the number of a recorded registration: the number of the handler that gets its messages."""
         self._recorded_regs: dict[int, int] = {}
@@ -177,7 +177,7 @@ class Replay(ChainClient):
         """Collect the answers of the handlers."""
         message = clients.decode_asked(frames)
         if type(message) in OPS:
-            count = _collect(message, self.said, lambda reg: self._recorded_regs.get(reg, reg))
+            count = _collect(message, self.answers, lambda reg: self._recorded_regs.get(reg, reg))
             self.outcome.answers[OPS[type(message)]] += count
         elif isinstance(message, clients.Send):
             self.outcome.answers["send"] += len(message.m)
@@ -185,7 +185,7 @@ class Replay(ChainClient):
     def _judged(self) -> Outcome:
         """The outcome, with each answer compared to the recorded one."""
         outcome = self.outcome
-        for which, answer in self.said.items():
+        for which, answer in self.answers.items():
             recorded = self.recorded.get(which)
             if recorded is None:
                 continue

@@ -24,7 +24,7 @@ class Unanswered(Exception):
     """The body of a loop over `rewrites` ended without an answer to its message."""
 
 
-class Held(Message):
+class PendingMessage(Message):
     """A message that waits for the script's answer."""
 
     __slots__ = ("_settle",)
@@ -91,9 +91,9 @@ class SyncChain(Waiting):
         """Copies, one after the other, without end; with `confirm` each is confirmed when the loop body has ended."""
         return self._loop_over(self._chain.reads, type, options, lambda message, _: message)
 
-    def rewrites(self, type: str, **options: Any) -> Generator[Held, None, None]:  # noqa: A002  # the field's word
+    def rewrites(self, type: str, **options: Any) -> Generator[PendingMessage, None, None]:  # noqa: A002  # the field's word
         """Messages to be answered by `passes` or `drops`; a body that ends without an answer has failed."""
-        return self._loop_over(self._chain.rewrites, type, options, Held)
+        return self._loop_over(self._chain.rewrites, type, options, PendingMessage)
 
     def _loop_over(
         self, register: Callable[..., Any], of: str, options: dict[str, Any], make: Callable[..., Any]
@@ -137,7 +137,7 @@ class SyncChain(Waiting):
         try:
             yield made
         finally:
-            if isinstance(made, Held):
+            if isinstance(made, PendingMessage):
                 made.end()
             else:
                 settle(None)

@@ -21,7 +21,7 @@ MEND: Final = f"weft doc join SESSION starts one; --node NAME or DIRECTORY, or {
 
 def endpoint_of(node: Node) -> str:
     """The node's current endpoint; Unreachable if it cannot be found, which says what was found instead."""
-    word = DOOR.said(node)
+    word = DOOR.name_of(node)
     if "://" in word:
         return word
     if (directory := directory_of(word)) is None:

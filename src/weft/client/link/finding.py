@@ -25,7 +25,7 @@ class Door(NamedTuple):
     variable: str = VARIABLE
     """The environment variable for this door alone; it has precedence over `WEFT_NODE`."""
 
-    def said(self, node: str | os.PathLike[str] | None) -> str:
+    def name_of(self, node: str | os.PathLike[str] | None) -> str:
         """The name from the caller or the environment; empty: neither names a node."""
         if node is not None:
             return os.fspath(node)

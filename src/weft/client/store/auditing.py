@@ -1,6 +1,7 @@
 """Compares two stores (STO-017): they are equal if the same paths have values, with the same last change and value.
 
-here, there = await told(client), await told(other)      await told(client, "home") reads only a subtree
+here, there = await contents_of(client), await contents_of(other)
+await contents_of(client, "home")                        only a subtree
 here.digest == there.digest                              true if nothing differs
 differing(here, there)                                   else the entries that differ
 """
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from weft.client.store.values import Where
 
 
-class Told(NamedTuple):
+class Contents(NamedTuple):
     """The entries of a store, or of a subtree."""
 
     entries: dict[bytes, Event]
@@ -36,7 +37,7 @@ class Differing(NamedTuple):
     there: Event | None
 
 
-async def told(client: "Client", under: "Where" = ()) -> Told:
+async def contents_of(client: "Client", under: "Where" = ()) -> Contents:
     """The entries of a store at and below a path; raises StoreError."""
     events = [event async for event in client.events(under, deleted=True)]
     entries = {key_of(event.path): event for event in events if event.value is not None}
@@ -45,10 +46,10 @@ async def told(client: "Client", under: "Where" = ()) -> Told:
         event = entries[key]
         for part in (key, f"{event.node}:{event.tick}".encode(), canonical(event.value or b"")):
             digest.update(b"%d:" % len(part) + part)
-    return Told(entries, digest.hexdigest(), frozenset(event.path for event in events if event.value is None))
+    return Contents(entries, digest.hexdigest(), frozenset(event.path for event in events if event.value is None))
 
 
-def differing(here: Told, there: Told) -> list[Differing]:
+def differing(here: Contents, there: Contents) -> list[Differing]:
     """The entries in which two stores differ, by path."""
     found: list[Differing] = []
     for key in here.entries.keys() | there.entries.keys():

@@ -49,8 +49,8 @@ class Caller:
         self._node, self._timeout_s = node, timeout_s
         self._link: Link | None = None
         self._sequence = 0
-        self._said: dict[int, Asked] = {}
-        self._unsaid: deque[Asked] = deque()
+        self._sent: dict[int, Asked] = {}
+        self._unsent: deque[Asked] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -72,7 +72,7 @@ class Caller:
         if self._link is not None:
             self._link.close()
             self._link = None
-        for asked in [*self._said.values(), *self._unsaid]:
+        for asked in [*self._sent.values(), *self._unsent]:
             asked.fail(Closed("the client has been closed"))
 
     @property
@@ -85,29 +85,29 @@ class Caller:
         if self._is_closed:
             raise Closed("the client has been closed")
         asked = Asked(request, self._loop.create_future(), self._loop.time() + self._timeout_s, repeats=repeats)
-        if self._link is not None and not self._unsaid and len(self._said) < REQUESTS_OPEN_MAX:
+        if self._link is not None and not self._unsent and len(self._sent) < REQUESTS_OPEN_MAX:
             self._say(self._link, asked)
         else:
-            self._unsaid.append(asked)
+            self._unsent.append(asked)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         return asked.answered
 
     def _say(self, link: Link, asked: Asked) -> None:
         self._sequence += 1
-        self._said[self._sequence] = asked
+        self._sent[self._sequence] = asked
         force_setattr(asked.request, "seq", self._sequence)  # no other request has this id
         link.say(clients.encode(asked.request))
 
     def _say_more(self) -> None:
         link = self._link
-        while link is not None and self._unsaid and len(self._said) < REQUESTS_OPEN_MAX:
-            asked = self._unsaid.popleft()
+        while link is not None and self._unsent and len(self._sent) < REQUESTS_OPEN_MAX:
+            asked = self._unsent.popleft()
             if not asked.answered.done():
                 self._say(link, asked)
 
     def _hear(self, answer: clients.Answer) -> None:
-        asked = self._said.pop(answer.seq, None)
+        asked = self._sent.pop(answer.seq, None)
         if asked is None:
             return
         if not asked.answered.done():
@@ -115,7 +115,7 @@ class Caller:
                 asked.answered.set_exception(_error(answer, asked))
             else:
                 asked.answered.set_result(answer)
-        if self._unsaid:
+        if self._unsent:
             self._say_more()
 
     # The connection
@@ -127,11 +127,11 @@ class Caller:
 
     def _fall(self, why: str) -> None:
         self._link = None
-        sent, self._said = list(self._said.values()), {}
+        sent, self._sent = list(self._sent.values()), {}
         for asked in reversed(sent):
             if asked.repeats:
                 asked.is_repeated = True
-                self._unsaid.appendleft(asked)
+                self._unsent.appendleft(asked)
             else:
                 asked.fail(Unanswered(f"the connection broke before the answer came ({why}); it may have been done"))
         if not self._is_closed and self._reconnecting is None:
@@ -153,18 +153,18 @@ class Caller:
         """Fail requests that have waited too long; if nothing at all came meanwhile, the connection counts as broken."""
         self._sweeper = None
         now = self._loop.time()
-        late = [asked for asked in self._said.values() if asked.due <= now]
+        late = [asked for asked in self._sent.values() if asked.due <= now]
         for asked in late:
             asked.fail(Unanswered(f"no answer within {self._timeout_s:g} s; it may have been done, or be done still"))
-        while self._unsaid and self._unsaid[0].due <= now:
-            self._unsaid.popleft().fail(self._unsaid_error())
+        while self._unsent and self._unsent[0].due <= now:
+            self._unsent.popleft().fail(self._unsent_error())
         link = self._link
         if late and link is not None and link.heard_at < now - self._timeout_s:
             link.abort(f"nothing came within {self._timeout_s:g} s")
-        if self._said or self._unsaid:
+        if self._sent or self._unsent:
             self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
-    def _unsaid_error(self) -> StoreError:
+    def _unsent_error(self) -> StoreError:
         if self._link is None:
             return Unreachable(f"the store has been away for {self._timeout_s:g} s; the request was not sent")
         text = f"{REQUESTS_OPEN_MAX} earlier requests had no answer for {self._timeout_s:g} s; this one was not sent"

@@ -41,7 +41,7 @@ def address_of(node: Node) -> tuple[str, int]:
 
 def endpoint_of(node: Node) -> str:
     """As `address_of`, as `host:port`."""
-    word = (str(node) if isinstance(node, int) else DOOR.said(node)).removeprefix("tcp://")
+    word = (str(node) if isinstance(node, int) else DOOR.name_of(node)).removeprefix("tcp://")
     if not word:
         return _only_one() or DEFAULT
     if word.isascii() and word.isdecimal() and not Path(word).is_dir():

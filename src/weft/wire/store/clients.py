@@ -211,10 +211,10 @@ class BadRequest(PeerError):
         self.seq = seq
 
 
-Said = Greeting | ClientHello | Request | Answer
+AnyMessage = Greeting | ClientHello | Request | Answer
 
 
-def encode(message: Said | tuple[Said, ...]) -> bytes:
+def encode(message: AnyMessage | tuple[AnyMessage, ...]) -> bytes:
     """The bytes of any message of this protocol, or of several in a row."""
     if isinstance(message, tuple):
         return encode(message[0]) if len(message) == 1 else b"".join(map(encode, message))
