@@ -19,12 +19,12 @@ from weft.wire.document.messages import (
     Beat,
     Bout,
     Chat,
+    Envelope,
     Gbye,
     Gsip,
-    Held,
     Helo,
     PeerAt,
-    Said,
+    Progress,
     Time,
     Xmsg,
     Xpak,
@@ -64,9 +64,9 @@ def _body(choices: Choices) -> bytes:
     return emit(verb, reference, stamp, Payload("", [], writes) if verb == "set" else Payload())
 
 
-def _said(choices: Choices) -> Said:
+def _said(choices: Choices) -> Envelope:
     """What a peer says; mostly an operation."""
-    held = Held(choices.pick((*SOURCES, OURS)), choices.pick((0, 1, 3, 9, (1 << 53) - 1)))
+    held = Progress(choices.pick((*SOURCES, OURS)), choices.pick((0, 1, 3, 9, (1 << 53) - 1)))
     sender = choices.pick(PEERS_OF)
     message: Any = choices.pick(
         (
@@ -77,7 +77,7 @@ def _said(choices: Choices) -> Said:
             Time(None), PeerAt("10.0.0.1:5000"), Chat("hi"), Gbye(""),
         )
     )  # fmt: skip
-    return Said(sender, message)
+    return Envelope(sender, message)
 
 
 def _greet(life: Life, choices: Choices) -> None:

@@ -21,7 +21,7 @@ from weft.cores.document.messages import OpenSession, SessionSettings
 from weft.cores.document.session import Session
 from weft.wire.document import programs
 from weft.wire.document.clients import Answer
-from weft.wire.document.messages import Said
+from weft.wire.document.messages import Envelope
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -83,7 +83,7 @@ class Desk:
         self.session.command(order, self.hall.now())
         self.turn()
 
-    def hear(self, said: Said, host: str) -> None:
+    def hear(self, said: Envelope, host: str) -> None:
         """A peer speaks."""
         self.session.receive(said, Source(PEERS, said.sender, kind=host), self.hall.now())
         self.turn()
@@ -100,7 +100,7 @@ class Desk:
             self._socket.send_multipart([effect.peer, *programs.encode(effect.message)])
             asyncio.get_running_loop().call_soon(self._read)
         elif isinstance(effect, Send):
-            self.hall.carry(self, effect.peer.decode(), Said(self.session.context.uuid, effect.message))
+            self.hall.carry(self, effect.peer.decode(), Envelope(self.session.context.uuid, effect.message))
         elif isinstance(effect, Perform):
             assert isinstance(effect.work, OpenSession)
             self.hall.later(lambda: self.order(messages.Opened("Hall 5", self.endpoint)))
@@ -166,7 +166,7 @@ class Hall:
     def later(self, do: Any) -> None:
         asyncio.get_running_loop().call_soon(do)
 
-    def carry(self, sender: Desk, endpoint: str, said: Said) -> None:
+    def carry(self, sender: Desk, endpoint: str, said: Envelope) -> None:
         """A message on its way; after a cut everything is lost until it is mended."""
         [desk] = [desk for desk in self.desks if desk.endpoint == endpoint]
 

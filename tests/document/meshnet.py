@@ -19,7 +19,7 @@ from weft.base.effects import Effect, Perform, Send, Source
 from weft.base.now import MILLISECOND, SECOND, Now, seconds
 from weft.cores.document import messages
 from weft.cores.document.context import PEERS
-from weft.wire.document.messages import Message, Said
+from weft.wire.document.messages import Envelope, Message
 
 DELAYS: Final = (MILLISECOND, 20 * MILLISECOND)
 
@@ -108,7 +108,7 @@ class MeshNet:
             _, _, sender, member, message = heappop(self._queue)
             uuid = self._by_endpoint[sender].core.context.uuid
             source = Source(PEERS, uuid, kind=self._by_endpoint[sender].host)
-            member.core.receive(Said(uuid, message), source, self._now(member))
+            member.core.receive(Envelope(uuid, message), source, self._now(member))
             self._take(member)
         for member in self.members:
             if member.due_at is not None and member.due_at <= self.now_ns:

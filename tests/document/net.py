@@ -25,7 +25,7 @@ from weft.cores.document.messages import SessionSettings, Timing
 from weft.cores.document.session import Session
 from weft.wire.document import frames
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Gsip, Said, operations_of
+from weft.wire.document.messages import Envelope, Gsip, operations_of
 
 EPOCH_NS = 1_763_800_000 * SECOND
 STEPS_MAX = 2_000_000
@@ -99,7 +99,7 @@ class Net:
         """What the cables make of the frames of a message."""
         self.refused: Counter[str] = Counter()
         """Messages that nobody could read, by code."""
-        self.ears: dict[str, Callable[[Said], None]] = {}
+        self.ears: dict[str, Callable[[Envelope], None]] = {}
         """Whoever else listens at an endpoint."""
         self._flying: Counter[tuple[str, str]] = Counter()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -235,7 +235,7 @@ class Net:
                 continue
             self._carry(source, target, said)
 
-    def _carry(self, source: str, target: str, said: Said) -> None:
+    def _carry(self, source: str, target: str, said: Envelope) -> None:
         delay = self.chance.randint(self.weather.least_ns, self.weather.most_ns)
         due = self.now_ns + delay
         if self.weather.in_order:
@@ -415,7 +415,7 @@ class Flight(msgspec.Struct, frozen=True):
     net: Net
     source: str
     target: str
-    said: Said
+    said: Envelope
 
     def __call__(self) -> None:
         self.net.arrive(self)

@@ -22,7 +22,7 @@ from weft.cores.document.mesh import Mesh
 from weft.cores.document.messages import SessionSettings
 from weft.cores.document.peers import Peers
 from weft.wire.document import frames
-from weft.wire.document.messages import Beat, Bout, Gsip, Held, Helo, Message, Said, Time
+from weft.wire.document.messages import Beat, Bout, Envelope, Gsip, Helo, Message, Progress, Time
 
 A, B, C, D = (bytes.fromhex(f"{letter}0000000000040008000{n:012x}") for n, letter in enumerate("abcd", 1))
 EA, EB, EC, ED = (f"127.0.0.1:{port}" for port in range(50_001, 50_005))
@@ -151,9 +151,9 @@ class Rig:
 
     def hear(self, sender: bytes, *said: Message, address: str = "127.0.0.1") -> list[Word]:
         """Somebody says one thing after the other, at once."""
-        return [word for message in said for word in self._hear(Said(sender, message), address)]
+        return [word for message in said for word in self._hear(Envelope(sender, message), address)]
 
-    def _hear(self, said: Said, address: str) -> list[Word]:
+    def _hear(self, said: Envelope, address: str) -> list[Word]:
         source = Source(PEERS, said.sender, kind=address)
         return self._do(lambda now: self.node.receive(said, source, now))
 
@@ -223,7 +223,7 @@ class Rig:
 
 def gsip(source: bytes, upto: int = 0) -> Gsip:
     """As it is said, one source at a time."""
-    return Gsip((Held(source, upto),))
+    return Gsip((Progress(source, upto),))
 
 
 def only(said: Iterable[Word], *kinds: type) -> list[Word]:

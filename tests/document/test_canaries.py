@@ -35,7 +35,7 @@ from weft.cores.document.peers import Saying
 from weft.cores.document.session import Session
 from weft.cores.document.times import Times
 from weft.wire.document import operations
-from weft.wire.document.messages import Gsip, Held, Xmsg
+from weft.wire.document.messages import Gsip, Progress, Xmsg
 
 Patch = pytest.MonkeyPatch
 UUID_OF: Final = operations.uuid_of
@@ -218,7 +218,9 @@ def gossip_of_the_highest(patch: Patch) -> None:
     def boasting(session: Session) -> list[Any]:
         return [
             Send(
-                effect.channel, effect.peer, Gsip(tuple(Held(one, session.log.highest(one)) for one, _ in said.entries))
+                effect.channel,
+                effect.peer,
+                Gsip(tuple(Progress(one, session.log.highest(one)) for one, _ in said.entries)),
             )
             if isinstance(effect, Send) and isinstance(said := effect.message, Gsip)
             else effect
@@ -280,7 +282,7 @@ def who_is_no_virgin_adopts(patch: Patch) -> None:
 
 def who_was_introduced_is_introduced_again(patch: Patch) -> None:
     def introduce(introductions: Introductions, peer: Any) -> None:
-        introductions._told.clear()
+        introductions._named.clear()
         introductions._introduce(peer)
 
     patch.setattr(Introductions, "introduce", introduce)

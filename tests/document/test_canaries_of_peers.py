@@ -38,7 +38,7 @@ def forward_whom_a_peer_told(patch: pytest.MonkeyPatch) -> None:
     introduce = Introductions._introduce
 
     def forward(self: Introductions, peer: Peer) -> None:
-        self._told.clear()
+        self._named.clear()
         introduce(self, peer)
 
     patch.setattr(Introductions, "_introduce", forward)

@@ -11,7 +11,7 @@ from tests.client.node import in_loop
 from tests.document.sockets import SocketNode
 from tests.document.wire.vectors import CAPTURED
 from weft.cores.document.messages import ChatHeard, PeerActive, PeerGone, SessionSettings
-from weft.wire.document.messages import Bout, Gsip, Held, Helo
+from weft.wire.document.messages import Bout, Gsip, Helo, Progress
 
 US: Final = bytes.fromhex("f0000000000040008000000000000009")
 A: Final = bytes.fromhex("a0000000000040008000000000000001")
@@ -58,11 +58,11 @@ async def test_captured_bytes_of_libzmq_are_a_whole_conversation() -> None:
         async with raw(weft, captured("Z01")) as peer:
             peer.write(captured("Z02"))
             await weft.until(lambda: len(weft.said) == 3)
-            assert [(THEIRS, Helo(weft.endpoint)), (THEIRS, Bout("")), (THEIRS, Gsip((Held(A, 0),)))] == weft.said
+            assert [(THEIRS, Helo(weft.endpoint)), (THEIRS, Bout("")), (THEIRS, Gsip((Progress(A, 0),)))] == weft.said
             peer.write(captured("Z03"))
             await weft.until(lambda: bool(weft.heard_of(PeerActive)))
             peer.write(captured("Z05"))
-            await weft.until(lambda: weft.said[-1] == (THEIRS, Gsip((Held(A, 0),))) and len(weft.said) > 3)
+            await weft.until(lambda: weft.said[-1] == (THEIRS, Gsip((Progress(A, 0),))) and len(weft.said) > 3)
             peer.write(captured("Z04") + captured("Z07") + captured("Z10") + captured("Z08") + captured("Z06"))
             await weft.until(lambda: bool(weft.heard_of(PeerGone)))
         heard = {"HELO": 1, "BOUT": 1, "GSIP": 1, "PEER": 1, "TIME": 2, "CHAT": 1, "GBYE": 1}

@@ -12,7 +12,7 @@ from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND
 from weft.cores.document import mesh, own
 from weft.wire.document import frames
-from weft.wire.document.messages import Beat, Chat, Gsip, Held, Message, Said, Time, Xmsg
+from weft.wire.document.messages import Beat, Chat, Envelope, Gsip, Message, Progress, Time, Xmsg
 
 Bodies = dict[tuple[bytes, int], bytes]
 
@@ -117,7 +117,7 @@ def test_whoever_says_sums_is_not_believed_without_one_until_it_greets_anew() ->
 
 SAID: list[Message] = [
     Xmsg(b'<set source="a" sequence="1"><x/></set>', has_sum=True),
-    Gsip((Held(A, 7),), has_sum=True),
+    Gsip((Progress(A, 7),), has_sum=True),
     Beat(7, 1, 2, ("c1",), has_sum=True),
     Time(has_sum=True),
 ]
@@ -126,7 +126,7 @@ SAID: list[Message] = [
 @pytest.mark.parametrize("message", SAID, ids=lambda message: type(message).__name__)
 def test_no_single_bit_of_a_message_can_change(message: Message) -> None:
     said = [B, *frames.encode(message)]
-    assert Said(B, message) == frames.decode(said)
+    assert Envelope(B, message) == frames.decode(said)
     for at, frame in enumerate(said[1:], 1):
         for bit in range(8 * len(frame)):
             altered = bytearray(frame)

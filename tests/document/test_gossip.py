@@ -13,7 +13,7 @@ from weft.cores.document import limits
 from weft.cores.document.knowing import Knowing, Places
 from weft.cores.document.messages import LinkFull, LogFull
 from weft.cores.document.peers import Peer
-from weft.wire.document.messages import Beat, Gsip, Held, Xmsg
+from weft.wire.document.messages import Beat, Gsip, Progress, Xmsg
 
 E, G = bytes.fromhex("e0000000000040008000000000000005"), bytes.fromhex("90000000000040008000000000000006")
 """Sources that are not there."""
@@ -56,7 +56,7 @@ def test_a_gap_is_asked_for_in_front_of_what_the_turn_keeps() -> None:
     node = party()
     said = node.hear(B, Xmsg(body(C, 5)))
     assert [(EC, C, 0)] == asked(said)
-    assert [(EC, Gsip((Held(C, 0),)))] == [(word.to, word.message) for word in said]
+    assert [(EC, Gsip((Progress(C, 0),)))] == [(word.to, word.message) for word in said]
 
 
 def is_asked_once(node: Node) -> bool:

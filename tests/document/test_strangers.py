@@ -16,7 +16,7 @@ from weft.cores.document.fold.engine import fold
 from weft.cores.document.forks import wins
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Gsip, Held, Helo, Message, PeerAt, Said, Time, Xmsg
+from weft.wire.document.messages import Envelope, Gsip, Helo, Message, PeerAt, Progress, Time, Xmsg
 from weft.wire.document.operations import parse, uuid_text
 
 LAST_SECOND = 253_402_300_799.0
@@ -44,7 +44,7 @@ def at_once(node: Node, sender: bytes, said: Iterable[Message]) -> None:
 
     def hear() -> None:
         for message in said:
-            node.session.receive(Said(sender, message), source, node.now)
+            node.session.receive(Envelope(sender, message), source, node.now)
 
     node.do(hear)
 
@@ -124,7 +124,7 @@ def test_a_gsip_that_names_one_source_4096_times_is_answered_once(monkeypatch: p
         return unsent(*args)
 
     monkeypatch.setattr(Answering, "_unsent", look)
-    said = node.hear(B, Gsip(tuple(Held(D, line % 30) for line in reversed(range(frames.SOURCES_MAX)))))
+    said = node.hear(B, Gsip(tuple(Progress(D, line % 30) for line in reversed(range(frames.SOURCES_MAX)))))
     assert ([1], list(range(1, 41))) == (looks, numbers(said))
 
 

@@ -7,7 +7,7 @@ from tests.document.fold.mixes import Mix
 from tests.document.net import Machine, Net
 from tests.document.witness import OPERATION_BYTES_MAX, pair_of
 from weft.base.now import MILLISECOND
-from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, PeerAt, Said, Time, Xmsg
+from weft.wire.document.messages import Beat, Bout, Chat, Envelope, Gbye, Gsip, Helo, PeerAt, Progress, Time, Xmsg
 
 DROPPED: Final = (
     b"",
@@ -45,7 +45,7 @@ class Villain:
         """What is an operation of those it has said."""
         net.ears[self.endpoint] = self._hear
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: Envelope) -> None:
         """It has no manners, and answers nothing."""
 
     def _say(self, target: Machine, *messages: object) -> None:
@@ -90,7 +90,7 @@ class Villain:
     def lie(self, target: Machine) -> None:
         """It claims to hold what nobody has, to be elsewhere, to know others, and what time it is."""
         others = [source for source, _ in target.up.log.sources() if source != target.up.context.uuid]
-        claims = [Held(source, 1 << 52) for source in (*others, self.net.fresh_uuid())]
+        claims = [Progress(source, 1 << 52) for source in (*others, self.net.fresh_uuid())]
         self._say(
             target, *(Gsip((claim,)) for claim in claims), Beat(1 << 52, 1, 2), Time(1.0), Time(), Chat("hear me")
         )
@@ -98,7 +98,7 @@ class Villain:
 
     def claim(self, target: Machine, source: bytes, upto: int) -> None:
         """It says that it holds so much of a source."""
-        self._say(target, Gsip((Held(source, upto),)))
+        self._say(target, Gsip((Progress(source, upto),)))
 
     def agree(self, target: Machine) -> None:
         """It says that it has the very log of whom it speaks to."""
@@ -120,7 +120,7 @@ def strange_frames(net: Net, target: Machine) -> None:
     sender = net.fresh_uuid()
     before = target.up.log.count, target.up.log.check
     body = b'<set path="note" source="a0000000-0000-4000-8000-000000000001" timestamp="1" sequence="1">x</set>'
-    for message in (Xmsg(body), Gsip((Held(sender, 5),)), Beat(3), Time(5.0), Chat("x"), Bout("friday"), Gbye()):
+    for message in (Xmsg(body), Gsip((Progress(sender, 5),)), Beat(3), Time(5.0), Chat("x"), Bout("friday"), Gbye()):
         net.say(sender, "10.9.1.1:7", target.endpoint, message)
     net.pass_time(10 * MILLISECOND)
     assert before[0] <= target.up.log.count

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.document.wire.vectors import CAPTURED, WIRE, frames
 from weft.wire.document import endpoints
-from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, PeerAt, Time, Xmsg, Xpak
+from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Helo, PeerAt, Progress, Time, Xmsg, Xpak
 
 UUIDS = st.binary(min_size=16, max_size=16)
 NUMBERS = st.integers(0, (1 << 53) - 1)
@@ -25,7 +25,7 @@ MESSAGES = st.one_of(
     st.builds(Chat, TEXTS),
     BEATS,
     st.builds(Time, st.none() | st.floats(0, 253_402_300_799)),
-    st.builds(Gsip, st.lists(st.builds(Held, UUIDS, NUMBERS), min_size=1, max_size=4).map(tuple)),
+    st.builds(Gsip, st.lists(st.builds(Progress, UUIDS, NUMBERS), min_size=1, max_size=4).map(tuple)),
     st.builds(Xmsg, st.binary(max_size=60)),
     st.builds(Xpak, st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=4).map(tuple)),
 )

@@ -17,13 +17,13 @@ from weft.wire.document.messages import (
     Beat,
     Bout,
     Chat,
+    Envelope,
     Gbye,
     Gsip,
-    Held,
     Helo,
     Message,
     PeerAt,
-    Said,
+    Progress,
     Time,
     Xmsg,
     Xpak,
@@ -39,7 +39,7 @@ def _beat(means: dict[str, Any], _: list[bytes]) -> Beat:
 
 def _gsip(means: dict[str, Any], _: list[bytes]) -> Gsip:
     pairs = means["pairs"] if "pairs" in means else [[means["source"], means["sequence"]]]
-    return Gsip(tuple([Held(UUID(source).bytes, upto) for source, upto in pairs]))
+    return Gsip(tuple([Progress(UUID(source).bytes, upto) for source, upto in pairs]))
 
 
 MEANT: Final[dict[str, Callable[[dict[str, Any], list[bytes]], Message]]] = {
@@ -77,7 +77,7 @@ def test_every_vector_of_the_wire_is_of_one_of_four_sorts() -> None:
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_vector_means_what_it_says(name: str) -> None:
     said, means = frames(WIRE[name]), WIRE[name]["means"]
-    expected = Said(UUID(means["sender"]).bytes, MEANT[means["type"]](means, said))
+    expected = Envelope(UUID(means["sender"]).bytes, MEANT[means["type"]](means, said))
     assert expected == decode(said)
 
 
@@ -103,7 +103,7 @@ def test_vector_that_is_ignored_moves_the_counter_that_it_names(name: str) -> No
 
 @pytest.mark.parametrize("name", DROPPED)
 def test_operation_that_the_log_will_drop_is_none_of_the_frames_business(name: str) -> None:
-    assert Said(SENDER, Xmsg(frames(WIRE[name])[-1])) == decode(frames(WIRE[name]))
+    assert Envelope(SENDER, Xmsg(frames(WIRE[name])[-1])) == decode(frames(WIRE[name]))
 
 
 @pytest.mark.proves("PEE-006")
@@ -135,7 +135,7 @@ def zmtp(word: bytes, body: bytes) -> bytes:
 @pytest.mark.parametrize("envelope", [[], [b""], [SENDER]], ids=["nothing", "an empty frame", "the identity again"])
 @pytest.mark.parametrize("body", [[b""], []], ids=["an empty body", "no body"])
 def test_envelope_and_missing_body_are_forgiven(envelope: list[bytes], body: list[bytes]) -> None:
-    assert Said(SENDER, Bout("")) == decode([SENDER, *envelope, b"BOUT", *body])
+    assert Envelope(SENDER, Bout("")) == decode([SENDER, *envelope, b"BOUT", *body])
 
 
 @pytest.mark.proves("PEE-006")
@@ -181,7 +181,7 @@ def test_padding_is_taken_from_the_end_but_not_from_operations_and_chat() -> Non
     [b"alive!", b"\xff\xfe", b"-1", b"7.5", b"9" * 17, b"9007199254740992", b"\xd9\xa7", b"1_000", b"x" * 100_000],
 )
 def test_any_body_of_a_beat_is_a_heartbeat(body: bytes) -> None:
-    assert Said(SENDER, Beat()) == decode([SENDER, b"BEAT", body])
+    assert Envelope(SENDER, Beat()) == decode([SENDER, b"BEAT", body])
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ C: Final = b"c0000000-0000-4000-8000-000000000003"
     [C, C.upper(), b"{" + C + b"}", C.replace(b"-", b""), b"{" + C[:8] + C[9:13] + C[14:18] + C[19:23] + C[24:] + b"}"],
 )
 def test_uuid_is_read_in_upper_case_in_braces_or_as_32_digits(written: bytes) -> None:
-    assert Gsip((Held(UUID(C.decode()).bytes, 7),)) == decode([SENDER, b"GSIP", written + b" 7"]).message
+    assert Gsip((Progress(UUID(C.decode()).bytes, 7),)) == decode([SENDER, b"GSIP", written + b" 7"]).message
 
 
 @pytest.mark.proves("PEE-006")
@@ -319,7 +319,7 @@ def test_text_that_is_no_utf8_is_a_bad_body(word: bytes) -> None:
 @pytest.mark.proves("PEE-004")
 @given(sender=UUIDS, message=MESSAGES)
 def test_what_is_said_is_what_is_heard(sender: bytes, message: Message) -> None:
-    assert Said(sender, message) == decode([sender, *encode(message)])
+    assert Envelope(sender, message) == decode([sender, *encode(message)])
 
 
 @given(uuid=UUIDS)

@@ -13,7 +13,7 @@ from tests.document.wire.vectors import SENDER
 from tests.examples import examples
 from weft.base.errors import PeerError
 from weft.wire.document import frames
-from weft.wire.document.messages import Said, Time
+from weft.wire.document.messages import Envelope, Time
 
 CODES: Final = frozenset({"unknown_type", "bad_identity", "bad_frames", "bad_sum", "bad_body"})
 MIB: Final = 1 << 20
@@ -25,7 +25,7 @@ def outcomes(said: Sequence[Sequence[bytes]]) -> Counter[str]:
     for each in said:
         try:
             heard = frames.decode(each)
-            assert isinstance(heard, Said)
+            assert isinstance(heard, Envelope)
             found["accepted"] += 1
         except PeerError as error:
             found[error.code] += 1

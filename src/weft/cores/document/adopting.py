@@ -32,7 +32,7 @@ class Adopting:
         self._gossip, self._own, self._peers = gossip, own, peers
         self._absent: dict[bytes, int] = {}
         """Since when each source with a gap has been absent."""
-        self._told: dict[tuple[bytes, int], None] = {}
+        self._reported: dict[tuple[bytes, int], None] = {}
         self._look_at: int | None = None
 
     def wake(self, now: Now) -> None:
@@ -68,7 +68,7 @@ class Adopting:
     def _adopt(self, source: bytes, sequence: int) -> bool:
         body = self._log.known(source, sequence)
         operation = parse(body)
-        if self._engine.has_copy(operation.pair) or operation.pair in self._told:
+        if self._engine.has_copy(operation.pair) or operation.pair in self._reported:
             return False
         copy = b""
         why = MALFORMED if operation.inert else ""
@@ -77,7 +77,7 @@ class Adopting:
             copy = with_sum(adopted(body, own, self._log.latest(own) + 1))
             why = TOO_LARGE if len(copy) > OPERATION_BYTES_MAX else ""
         if why:
-            self._told[operation.pair] = None
+            self._reported[operation.pair] = None
             self._context.tell(LogStranded(self._context.session, source, sequence, why))
             return False
         if self._own.adopt(copy):

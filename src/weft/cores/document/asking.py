@@ -14,7 +14,7 @@ from weft.cores.document.context import Context
 from weft.cores.document.knowing import Knowing, Places
 from weft.cores.document.limits import ANSWER_MAX, ASKED_MAX, RETRY_PEER, STREAM_MIN
 from weft.cores.document.log import Log
-from weft.wire.document.messages import Gsip, Held
+from weft.wire.document.messages import Gsip, Progress
 
 
 class Ask:
@@ -137,7 +137,7 @@ class Asking:
         ask.sequence, ask.to, ask.owed = latest, to.uuid, owed
         ask.asked_at = ask.moved_at = self._now
         self._owed[to.uuid] = before + owed
-        (do_say or self._context.say)(to.peer.endpoint, Gsip((Held(source, latest),)))
+        (do_say or self._context.say)(to.peer.endpoint, Gsip((Progress(source, latest),)))
 
     def _size(self, source: bytes, ask: Ask) -> int:
         """How many operations an ask may bring."""

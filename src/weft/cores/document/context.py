@@ -78,17 +78,17 @@ class Context(Outbox):
 
     def say(self, endpoint: str, message: Message) -> None:
         """Send a message to the peer at an endpoint."""
-        self.effects.append(self._said(endpoint, message))
+        self.effects.append(self._send_of(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
     def ahead(self, endpoint: str, message: Message) -> None:
         """The same, ahead of the records of the turn: for a question that need not wait for the disk (GSP-010)."""
-        self._aheads.append(self._said(endpoint, message))
+        self._aheads.append(self._send_of(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
-    def _said(self, endpoint: str, message: Message) -> Send:
+    def _send_of(self, endpoint: str, message: Message) -> Send:
         if endpoint in self.sums:
             message = msgspec.structs.replace(message, has_sum=True)
         return Send(PEERS, endpoint.encode(), message)

@@ -28,7 +28,7 @@ from weft.cores.document.log import Log, Taken
 from weft.cores.document.messages import LogDiverged
 from weft.cores.document.peers import Peer, Peers
 from weft.cores.kit.timers import earliest
-from weft.wire.document.messages import Beat, Gsip, Held, Message, Xmsg, Xpak
+from weft.wire.document.messages import Beat, Gsip, Message, Progress, Xmsg, Xpak
 
 JITTER_PERCENT: Final = 20  # GSP-025
 
@@ -103,7 +103,7 @@ class Gossip:
                 self._asking.hearsay(knowing.uuid, knowing, beat.sequence)
             latest = self.log.latest(knowing.uuid)
             if beat.sequence < latest and beat.check != self.log.check:  # an old disk under an old identity (GSP-015)
-                self.context.say(knowing.peer.endpoint, Gsip((Held(knowing.uuid, latest),)))
+                self.context.say(knowing.peer.endpoint, Gsip((Progress(knowing.uuid, latest),)))
         if beat.check is not None:
             self._compare(knowing, beat.check)
 
@@ -142,7 +142,7 @@ class Gossip:
         room = COMPARED_MAX
         own = self.context.uuid
         for source, first in knowing.next_pieces([pair for pair in self.log.sources() if pair[0] != own]):
-            self.context.say(knowing.peer.endpoint, Gsip((Held(source, first),)))
+            self.context.say(knowing.peer.endpoint, Gsip((Progress(source, first),)))
             room -= min(ANSWER_MAX, self.log.latest(source) - first)
             if room <= 0:
                 return
@@ -216,10 +216,10 @@ class Gossip:
             source = next(iter(knowing.to_tell))
             del knowing.to_tell[source]
             latest, place = self.log.latest(source), self._place(source)
-            knowing.set(knowing.told, place, latest)
+            knowing.set(knowing.announced, place, latest)
             knowing.set(knowing.told_at, place, now)
             knowing.note_told()
-            self.context.say(knowing.peer.endpoint, Gsip((Held(source, latest),)))
+            self.context.say(knowing.peer.endpoint, Gsip((Progress(source, latest),)))
 
     def _tell_next(self) -> None:
         """Tell the next peers, one in sixteen, of operations that they are not known to have (GSP-025)."""

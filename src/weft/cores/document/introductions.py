@@ -36,7 +36,7 @@ class Introductions:
 
     def __init__(self, context: Context, peers: Peers, show_view: Callable[[Peer], None]) -> None:
         self._context, self._peers, self._show_view = context, peers, show_view
-        self._told: dict[str, None] = {}
+        self._named: dict[str, None] = {}
         """Endpoints of present peers that some PEER has named."""
         self._first_at: int | None = None
         """When our very first peer became ACTIVE, if we called it."""
@@ -48,12 +48,12 @@ class Introductions:
 
     def hear(self, peer: Peer, endpoint: str) -> None:
         """It tells us of an endpoint, so it need not be told of that one."""
-        for memory in (peer.told, self._told):
+        for memory in (peer.named, self._named):
             memory.pop(endpoint, None)
             if len(memory) >= limits.REMEMBERED_MAX:
                 del memory[next(iter(memory))]
-        peer.told[endpoint] = self._context.now.mono
-        self._told[endpoint] = None
+        peer.named[endpoint] = self._context.now.mono
+        self._named[endpoint] = None
 
     def introduce(self, peer: Peer) -> None:
         """A peer has become ACTIVE: tell the others, where that helps (PEE-030)."""
@@ -66,7 +66,7 @@ class Introductions:
             self._introduce(peer)
 
     def _introduce(self, peer: Peer) -> None:
-        if peer.endpoint in self._told:
+        if peer.endpoint in self._named:
             return
         for other in self._peers.active():
             if other is not peer and not (other.is_mdns and peer.is_mdns):
@@ -134,7 +134,7 @@ class Introductions:
         """Leave out what it told us recently; what it told us long ago it may have lost."""
         now = self._context.now.mono
         for endpoint in news:
-            told_at = peer.told.get(endpoint)
+            told_at = peer.named.get(endpoint)
             if told_at is None or now >= told_at + limits.REPAIR_BLIND_NS:
                 peer.repaired_at, peer.repaired_by = now, by
                 self._context.say(peer.endpoint, PeerAt(endpoint))
@@ -147,15 +147,15 @@ class Introductions:
     def restart(self) -> None:
         """We are new again."""
         self._has_had_peers, self._first_at = False, None
-        self._told.clear()
+        self._named.clear()
         self._doubts.clear()
 
     def forget(self, endpoint: str) -> None:
         """The peer is gone: if it comes back, it is introduced again."""
-        self._told.pop(endpoint, None)
+        self._named.pop(endpoint, None)
         self._doubts.pop(endpoint, None)
         for peer in self._peers.active():
-            peer.told.pop(endpoint, None)
+            peer.named.pop(endpoint, None)
 
 
 def _earliest(peer: Peer) -> int:

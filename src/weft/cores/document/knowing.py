@@ -93,7 +93,7 @@ class Knowing:
         self.peer, self.uuid, self.active_at = peer, peer.id, now
         self.knows = array("q")
         """By place: the number of operations without a gap."""
-        self.told = array("q")
+        self.announced = array("q")
         """By place: the number that we last told it,"""
         self.told_at = array("q")
         """and when."""
@@ -118,7 +118,7 @@ class Knowing:
 
     def last_told(self, place: int) -> int:
         """How much of a source we told it that we have."""
-        return self.told[place] if place < len(self.told) else 0
+        return self.announced[place] if place < len(self.announced) else 0
 
     def learn(self, place: int, upto: int) -> None:
         """It has this much of a source."""
@@ -138,7 +138,7 @@ class Knowing:
 
     def clear(self, place: int) -> None:
         """Another source has this place from now on."""
-        for table in (self.knows, self.told, self.told_at):
+        for table in (self.knows, self.announced, self.told_at):
             if place < len(table):
                 table[place] = 0
 

@@ -30,10 +30,10 @@ from weft.wire.document.messages import (
     Chat,
     Gbye,
     Gsip,
-    Held,
     Helo,
     Message,
     PeerAt,
+    Progress,
     Time,
     Xmsg,
     Xpak,
@@ -342,7 +342,7 @@ class Mesh:
         self._take_queue(peer)
         peer.caps, peer.says_sums = (), False
         self._context.sums.discard(peer.endpoint)
-        peer.told, peer.view, peer.repaired_by, peer.is_evasive = {}, None, [], False
+        peer.named, peer.view, peer.repaired_by, peer.is_evasive = {}, None, [], False
         self.introductions.forget(peer.endpoint)
         if not self._peers.active() and self.alone_since is None:
             self.alone_since = now
@@ -360,7 +360,7 @@ class Mesh:
         self._context.say(peer.endpoint, Bout(self._context.settings.text))
 
     def _gossip_of(self, peer: Peer) -> None:
-        self._context.say(peer.endpoint, Gsip((Held(peer.id, self.log.latest(peer.id)),)))
+        self._context.say(peer.endpoint, Gsip((Progress(peer.id, self.log.latest(peer.id)),)))
 
     def chat(self, text: str) -> None:
         """Send a chat message to the people at all peers."""

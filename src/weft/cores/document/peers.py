@@ -81,7 +81,7 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
     """The peers that were told to it as all that it lacks."""
     view: int | None = None
     """The view that it last stated."""
-    told: dict[str, int] = {}
+    named: dict[str, int] = {}
     """Endpoints that it told us, with the time."""
     queue: list[Gsip] = []
     """Its messages before its BOUT."""

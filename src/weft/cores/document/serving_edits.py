@@ -90,7 +90,7 @@ class Edits:
         self._session.fold()
         self._compare_keys(wanted, reference, payload)
         try:
-            return self._told(self._issue(wanted, reference, payload))
+            return self._result(self._issue(wanted, reference, payload))
         except Refusal as error:
             if error.code != "not-found":
                 raise
@@ -118,7 +118,7 @@ class Edits:
                 mend = f"weft doc set {reference_text(reference)} {step.ref}={key} …; --force: one more"
                 raise Refusal("duplicate-key", f"there is a {node.tag} with {step.keys[0]} {key} already", mend)
 
-    def _told(self, issued: Issued) -> dict[str, Any]:
+    def _result(self, issued: Issued) -> dict[str, Any]:
         hidden, operation = issued.hidden_by, issued.operation
         return {
             "source": uuid_text(operation.source),
@@ -138,7 +138,7 @@ class Edits:
         return self._undone(*redo(self._session, wanted))
 
     def _undone(self, issued: Issued, operation: Operation) -> dict[str, Any]:
-        return self._told(issued) | {"undoes": f"{uuid_text(operation.source)}:{operation.sequence}"}
+        return self._result(issued) | {"undoes": f"{uuid_text(operation.source)}:{operation.sequence}"}
 
     # Conflicts
 
@@ -155,7 +155,7 @@ class Edits:
         verb, reference, payload = decision_of(self._session.engine, conflict, wanted.choice, wanted.value)
         issue = self._session.own.issue
         issued = issue(verb, reference, payload, by=wanted.by, resolves=conflict.id, force=True)
-        return self._told(issued) | {"resolved": self._is_closed(conflict.id)}
+        return self._result(issued) | {"resolved": self._is_closed(conflict.id)}
 
     def _is_closed(self, name: str) -> bool:
         return any(one.id == name and not one.is_open for one in self._session.engine.conflicts())

@@ -69,7 +69,7 @@ class Watcher:
 
     def __init__(self, peer: bytes, number: bytes, wanted: Wanted, now_ns: int) -> None:
         self.peer, self.number, self.wanted = peer, number, wanted
-        self.told = self.read = 0
+        self.sent = self.read = 0
         """Number of changes sent, and of those acknowledged."""
         self.heard_at = now_ns
         self.slots: dict[str, str] = {}
@@ -84,7 +84,7 @@ class Watcher:
     @property
     def is_open(self) -> bool:
         """Whether it may be sent more."""
-        return self.told - self.read < TELL_AHEAD_MAX
+        return self.sent - self.read < TELL_AHEAD_MAX
 
     def merge(self, delta: Delta) -> None:
         """Merge a change of the document into what is to be sent."""
@@ -168,7 +168,7 @@ class Watching:
             watcher.heard_at = self._context.now.mono
             number = asked.args.get("n")
             if isinstance(number, int):
-                watcher.read = max(watcher.read, min(number, watcher.told))
+                watcher.read = max(watcher.read, min(number, watcher.sent))
 
     def end(self, asked: Asked, peer: bytes) -> None:
         """A program ends a watch."""
@@ -231,8 +231,8 @@ class Watching:
         return self._shown_at + DELTA_NS + DELTA_NS_PER_OPERATION * self._seen[1]
 
     def _say(self, watcher: Watcher, news: dict[str, Any]) -> None:
-        watcher.told += 1
-        self._answer(watcher.peer, Answer(watcher.number, {"n": watcher.told, **news}, more=True))
+        watcher.sent += 1
+        self._answer(watcher.peer, Answer(watcher.number, {"n": watcher.sent, **news}, more=True))
 
     def _answer(self, peer: bytes, answer: Answer) -> None:
         self._context.send(CLIENTS, peer, answer)

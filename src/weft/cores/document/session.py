@@ -30,7 +30,7 @@ from weft.cores.document.serving import Serving
 from weft.cores.kit.timers import Parts, earliest
 from weft.wire.document import endpoints
 from weft.wire.document.clients import Asked
-from weft.wire.document.messages import Said
+from weft.wire.document.messages import Envelope
 from weft.wire.document.operations import Operation
 
 
@@ -123,7 +123,7 @@ class Session:
             assert isinstance(message, Asked)
             self.serving.hear(message, source.peer, now)
         else:
-            assert isinstance(message, Said)
+            assert isinstance(message, Envelope)
             self.mesh.hear(message.sender, message.message, source.kind, now)
 
     def command(self, order: Any, now: Now) -> None:

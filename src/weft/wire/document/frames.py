@@ -30,13 +30,13 @@ from weft.wire.document.messages import (
     Beat,
     Bout,
     Chat,
+    Envelope,
     Gbye,
     Gsip,
-    Held,
     Helo,
     Message,
     PeerAt,
-    Said,
+    Progress,
     Time,
     Xmsg,
     Xpak,
@@ -63,7 +63,7 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]{8}")
 _UUID: Final = re.compile(r"\{?(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
 
 
-def decode(frames: Sequence[bytes]) -> Said:
+def decode(frames: Sequence[bytes]) -> Envelope:
     """The sender and the message, of the frames that a ROUTER delivers.
 
     PeerError `bad_identity`, `bad_frames`, `bad_sum`, `unknown_type` or `bad_body`: the last word of the counter's name
@@ -83,7 +83,7 @@ def decode(frames: Sequence[bytes]) -> Said:
     if read is None:
         raise PeerError("unknown_type", "", kind)
     message = read(body)
-    return Said(sender, msgspec.structs.replace(message, has_sum=True) if has_sum else message)
+    return Envelope(sender, msgspec.structs.replace(message, has_sum=True) if has_sum else message)
 
 
 def encode(message: Message) -> list[bytes]:
@@ -192,7 +192,7 @@ def _gsip(body: bytes) -> Gsip:
     return Gsip(tuple([_held(words) for words in lines]))
 
 
-def _held(words: list[str]) -> Held:
+def _held(words: list[str]) -> Progress:
     """Words after the number are ignored (PEE-005)."""
     try:
         source, upto = uuid_of(words[0]), words[1]
@@ -200,7 +200,7 @@ def _held(words: list[str]) -> Held:
         raise PeerError("bad_body", str(error)) from None
     if not _NUMBER.fullmatch(upto) or int(upto) > SEQUENCE_MAX:
         raise PeerError("bad_body", "no number", upto.encode())
-    return Held(source, int(upto))
+    return Progress(source, int(upto))
 
 
 def _chat(body: bytes) -> Chat:

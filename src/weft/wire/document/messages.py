@@ -73,7 +73,7 @@ class Time(Spoken, frozen=True, gc=False):
     seconds: float | None = None
 
 
-class Held(NamedTuple):
+class Progress(NamedTuple):
     """The sender has operations 1..n of a source, without a gap."""
 
     source: bytes
@@ -83,7 +83,7 @@ class Held(NamedTuple):
 class Gsip(Spoken, frozen=True, gc=False):
     """Gossip: what the sender has; it is sent with one entry, and read with several (PEE-005)."""
 
-    entries: tuple[Held, ...]
+    entries: tuple[Progress, ...]
 
 
 class Xmsg(Spoken, frozen=True, gc=False):
@@ -108,7 +108,7 @@ def operations_of(message: Message) -> tuple[bytes, ...]:
     return (message.body,) if isinstance(message, Xmsg) else ()
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class Envelope(msgspec.Struct, frozen=True, gc=False):
     """What a ROUTER delivers: the sender, by the identity of its DEALER, and the message."""
 
     sender: bytes
