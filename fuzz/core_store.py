@@ -35,7 +35,7 @@ from weft.cores.store.messages import (
 )
 from weft.wire.store import bus, clients, mesh
 from weft.wire.store.clients import Request
-from weft.wire.store.messages import Info, Ping, Said, Update
+from weft.wire.store.messages import Info, Ping, Publication, Update
 from weft.wire.store.pack import pack
 
 NODES = ("a", "b", "c", "me")
@@ -58,12 +58,12 @@ def _ticks(choices: Choices) -> Any:
     return choices.pick((None, {choices.pick(NODES): RangeSet([(1 + choices.below(4), 5 + choices.below(4))])}, {}))
 
 
-def _message(choices: Choices) -> Said:
+def _message(choices: Choices) -> Publication:
     """Something for the bus."""
     kind = choices.below(8)
     if kind < 4:
         event = Event(_chain(choices), 1 + choices.below(40), choices.pick(PATHS), choices.pick(VALUES))
-        return Said("update", bus.encode(Update(event, choices.pick((None, _link(choices))))))
+        return Publication("update", bus.encode(Update(event, choices.pick((None, _link(choices))))))
     if kind < 6:
         tops = choices.pick((None, {"a": 3}, {"b": 9, "me": 2}))
         told = {
@@ -74,20 +74,20 @@ def _message(choices: Choices) -> Said:
             "have": _ticks(choices),
         }
         node, tick = _link(choices)
-        return Said(
+        return Publication(
             "info",
             bus.encode(
                 Info(node=node, tick=tick, tock=choices.below(50), node_drop=choices.pick((None, ("c",))), **told)
             ),
         )
     if kind == 6:
-        return Said("info", choices.pick(CAPTURED))
-    return Said(choices.pick(("wping", "ping")), bus.encode(Ping(_chain(choices), choices.below(50))))
+        return Publication("info", choices.pick(CAPTURED))
+    return Publication(choices.pick(("wping", "ping")), bus.encode(Ping(_chain(choices), choices.below(50))))
 
 
 def _broker(life: Life, choices: Choices) -> None:
     said = _message(choices)
-    life.hear(Said("", said.payload), Source(MQTT, said.topic.encode()))
+    life.hear(Publication("", said.payload), Source(MQTT, said.topic.encode()))
 
 
 def _mesh(life: Life, choices: Choices) -> None:

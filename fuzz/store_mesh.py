@@ -6,7 +6,7 @@ from fuzz.house.choices import frames_of, joined
 from fuzz.house.running import attempt, run
 from fuzz.house.vectors import payloads
 from weft.wire.store import mesh
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 CODES = frozenset(["accepted", "malformed", "too-large", "bad-sum", "bad-field"])
 
@@ -26,12 +26,12 @@ def seeds() -> Iterable[bytes]:
         mesh.Hello(fabric="weft", node="n1", boot=9, endpoint="h:1", client=5, peers=("a:1", "b:2"), tock=7, sums=True),
         mesh.Beat(),
         mesh.Bye("stopping"),
-        Said("ping", b"\xc0"),
-        Said("info", b"\x80", has_sum=True),
+        Publication("ping", b"\xc0"),
+        Publication("info", b"\x80", has_sum=True),
     ):
         yield joined(mesh.encode(message))
     for payload in list(payloads("store-computed", of="upd"))[:3]:
-        yield joined(mesh.encode(Said("update", payload, has_sum=True)))
+        yield joined(mesh.encode(Publication("update", payload, has_sum=True)))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from weft.node.census import Census, report_of
 from weft.sim.digest import Walk
 from weft.wire.replication import Bundle, KThxBai, KvSync
 from weft.wire.store import mesh
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 NODE = b"n" * 16
 NO_TEXT = b'{"number":1,"uuid":"\xff","level":"\xff","digest":"\xff"}'
@@ -117,7 +117,7 @@ def test_an_answer_that_nobody_asked_for_counted_as_a_sign_of_life_or_in_part(an
 
 @pytest.mark.proves("CHK-019")
 @pytest.mark.parametrize(
-    "answer", [Said("ping", b"\xc0"), mesh.Hello(fabric="weft", node="b", boot=1 << 62)], ids=["topic", "boot"]
+    "answer", [Publication("ping", b"\xc0"), mesh.Hello(fabric="weft", node="b", boot=1 << 62)], ids=["topic", "boot"]
 )
 def test_what_may_not_be_said_on_a_dialled_link_of_the_store_counted_as_a_sign_of_life(answer: Any) -> None:
     there = "10.0.0.2:27500"

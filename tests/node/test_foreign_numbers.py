@@ -27,7 +27,7 @@ from weft.cores.store.messages import LinkUp, StoreSettings
 from weft.wire.document.messages import Time
 from weft.wire.store import bus as codec
 from weft.wire.store.mesh import Hello
-from weft.wire.store.messages import Info, Ping, Said, Update
+from weft.wire.store.messages import Info, Ping, Publication, Update
 
 TODAY = 1_795_000_000_000_000
 """Microseconds: what an era, and so a boot, is of a node that has a clock."""
@@ -99,7 +99,7 @@ def ticks(how: str) -> Callable[[int, int], Seen]:
         for tick, way in ((first, "update"), (second, how)):
             topic, message = TOLD_OF[way](tick)
             source = Source(MQTT, topic.encode())
-            store.receive(Said(topic, codec.encode(message)), source, Now(SECOND, SECOND))
+            store.receive(Publication(topic, codec.encode(message)), source, Now(SECOND, SECOND))
         codes = [code for kind, code in store.context.counters if kind == "malformed"]
         return codes, store.replica.book.top("b")
 

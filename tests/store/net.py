@@ -33,7 +33,7 @@ from weft.cores.store.mesh import HEARD
 from weft.cores.store.messages import ConflictResolved, Found, LinkDown, LinkUp, StoreSettings
 from weft.cores.store.states import State
 from weft.wire.store import bus as codec
-from weft.wire.store.messages import Message, Ping, Said
+from weft.wire.store.messages import Message, Ping, Publication
 from weft.wire.store.pack import pack
 
 WALL = 1_800_000_000 * SECOND
@@ -410,7 +410,7 @@ class Net:
             hearer = self._by_endpoint[effect.peer]
             self._carry(node.name, hearer, ("answer", node.endpoint.encode(), effect.message))
 
-    def _broadcast(self, node: Node, said: Said) -> None:
+    def _broadcast(self, node: Node, said: Publication) -> None:
         self._note(node, said, "")
         for ear in self.ears:
             ear(node.name, said.topic, said.payload)
@@ -418,7 +418,7 @@ class Net:
             self._carry(node.name, hearer, ("said", said.topic, said.payload))
 
     def _note(self, node: Node, said: Any, to: str) -> None:
-        if self.is_traced and isinstance(said, Said) and (to or said.topic not in ("ping", "del")):
+        if self.is_traced and isinstance(said, Publication) and (to or said.topic not in ("ping", "del")):
             topic = "ping" if said.topic == "wping" else said.topic
             messages = codec.decode(topic, said.payload)
             self.trace.append(Heard((self.now - SECOND) / SECOND, node.name, topic, to, messages))
@@ -432,7 +432,7 @@ class Net:
         is_own = sender == hearer.name
         kind, peer, message = what
         if kind == "said":
-            source, message = Source(MQTT, peer.encode()), Said(peer, message)
+            source, message = Source(MQTT, peer.encode()), Publication(peer, message)
         else:
             source = Source(HEARD if kind == "call" else MESH, peer)
         for _ in range(2 if self.doubling and self._random() < self.doubling else 1):

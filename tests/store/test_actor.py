@@ -23,7 +23,7 @@ from weft.cores.store.core import Store
 from weft.cores.store.messages import EchoMissing, LinkDown, LinkUp, NameCollision, StoreSettings
 from weft.cores.store.nodelist import NodeList, is_late, turn, turn_off_list
 from weft.cores.store.states import State
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 from weft.wire.store.path import normal, pack_path, unpack_path
 
 TRACES = File(__file__).parents[1] / "vectors" / "store-moat.jsonl"
@@ -63,7 +63,7 @@ class Alone:
 
     def hear(self, topic: str, said: dict[str, Any] | bytes) -> list[tuple[str, Any]]:
         payload = said if isinstance(said, bytes) else msgpack.packb(said)
-        self.core.receive(Said(topic, payload), Source(MQTT, topic.encode()), self.at)
+        self.core.receive(Publication(topic, payload), Source(MQTT, topic.encode()), self.at)
         return self.turn()
 
     def ping(self, *history: str, value: list[int] | None = None, topic: str = "ping") -> list[tuple[str, Any]]:

@@ -32,7 +32,7 @@ from weft.cores.store.ticks import in_parts
 from weft.wire.store import bus as codec
 from weft.wire.store import mesh
 from weft.wire.store.clients import Answer, Greeting, Links, encode, links_of
-from weft.wire.store.messages import Info, Said, Update
+from weft.wire.store.messages import Info, Publication, Update
 from weft.wire.store.pack import same_value
 from weft.wire.store.pieces import OPEN_MAX, cut
 
@@ -125,7 +125,7 @@ def test_a_refused_change_does_not_move_the_clock() -> None:
     store = lone()
     store.replica.book.caps["b"] = 3
     raw = codec.encode(Update(change("b:4", 77, "x", 5)))
-    store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
+    store.receive(Publication("update", raw), Source(MQTT, b"update"), Now(0, 0))
     assert ({("malformed", "dropped"): 1}, 0) == (
         {key: count for key, count in store.context.counters.items() if key[0] == "malformed"},
         store.context.tock,
@@ -137,7 +137,7 @@ def test_nobody_takes_a_newcomer_to_the_end_of_the_clock() -> None:
     store = lone()
     for tock, expected in ((limits.TOCK_MAX + 1, 0), (limits.TOCK_MAX, limits.TOCK_MAX)):
         raw = codec.encode(Update(change("b:1", tock, "x", 5)))
-        store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
+        store.receive(Publication("update", raw), Source(MQTT, b"update"), Now(0, 0))
         assert expected == store.context.tock
     assert codec.decode("info", codec.encode(store.context.info()))
 
@@ -195,7 +195,9 @@ def test_who_is_told_to_found_waits_while_it_cannot_be_written_or_others_have_da
     assert (State.MEMBER, 1) == (store.membership.state, store.context.tick)
 
     other = lone(found=b"\x05")
-    other.receive(Said("update", codec.encode(Update(change("b:1", 3, "x", 5)))), Source(MQTT, b"update"), Now(0, 0))
+    other.receive(
+        Publication("update", codec.encode(Update(change("b:1", 3, "x", 5)))), Source(MQTT, b"update"), Now(0, 0)
+    )
     pass_time(other, 40 * SECOND)
     assert (State.LISTEN, 0) == (other.membership.state, other.context.tick)
 
@@ -255,7 +257,7 @@ def test_payloads_that_never_become_whole_are_counted() -> None:
     store = lone()
     for sequence in range(OPEN_MAX + 3):
         piece = cut(b"x" * 900, "n1", sequence, 450)[0]
-        store.receive(Said("update", piece), Source(MQTT, b"update"), Now(0, 0))
+        store.receive(Publication("update", piece), Source(MQTT, b"update"), Now(0, 0))
     assert 3 == store.facts()["malformed"]["incomplete"]
 
 

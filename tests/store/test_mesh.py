@@ -17,7 +17,7 @@ from weft.cores.store.mesh import HEARD, Mesh
 from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp, StoreSettings
 from weft.wire.store import mesh as codec
 from weft.wire.store.mesh import Beat, Bye, Hello
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 
 class End:
@@ -28,12 +28,12 @@ class End:
         settings = StoreSettings(name=name, fabric=fabric, boot=number, endpoint=endpoint, peers=peers)
         self.context = Context(settings, Chance(f"tests/mesh/{name}/{number}"))
         self.bus = Bus(self.context)
-        self.said: list[tuple[str, Said]] = []
+        self.said: list[tuple[str, Publication]] = []
         self.changes: list[tuple[str, bool]] = []
         self.mesh = Mesh(self.context, self.bus, self._hear, self._change)
         self.endpoint = endpoint
 
-    def _hear(self, said: Said, peer: str, now: Now) -> None:
+    def _hear(self, said: Publication, peer: str, now: Now) -> None:
         self.said.append((peer, said))
 
     def _change(self, member: str, is_up: bool, now: Now) -> None:  # as the mesh calls it
@@ -311,7 +311,7 @@ def test_a_node_that_calls_itself_by_another_address_notices() -> None:
 def test_a_stranger_is_told_to_say_hello_first_and_changes_nothing() -> None:
     a = End("a", 1)
     with pytest.raises(PeerError) as caught:
-        a.mesh.hear_call(Said("update", b"\x80"), Source(HEARD, b"x"), Now(1, 1))
+        a.mesh.hear_call(Publication("update", b"\x80"), Source(HEARD, b"x"), Now(1, 1))
     assert "malformed" == caught.value.code
     assert [Send(HEARD, b"x", Bye("stranger"))] == a.context.take()
     assert [] == a.said
@@ -358,7 +358,7 @@ def test_any_frames_are_a_message_or_refused(frames: list[bytes]) -> None:
     except PeerError as error:
         assert error.code in ("malformed", "too-large", "bad-field", "bad-sum")
     else:
-        assert isinstance(message, Hello | Beat | Bye | Said)
+        assert isinstance(message, Hello | Beat | Bye | Publication)
 
 
 HELLOS = st.builds(
@@ -371,7 +371,7 @@ HELLOS = st.builds(
     peers=st.lists(st.text(max_size=128), max_size=4).map(tuple),
     tock=st.integers(0, (1 << 63) - 1),
 )
-SAID = st.builds(Said, st.sampled_from(codec.TOPICS), st.binary())
+SAID = st.builds(Publication, st.sampled_from(codec.TOPICS), st.binary())
 
 
 @given(HELLOS | SAID | st.just(Beat()) | st.builds(Bye, st.text(max_size=16)))
@@ -410,7 +410,7 @@ def test_a_member_that_speaks_and_answers_late_is_busy_and_one_that_never_answer
 
 MESSAGES = [
     Hello(fabric="weft", node="a", boot=7, endpoint="127.0.0.1:5000", peers=("127.0.0.1:6000",), tock=3, sums=True),
-    Said("update", b"\x83\xa1a\x01", has_sum=True),
+    Publication("update", b"\x83\xa1a\x01", has_sum=True),
 ]
 
 
@@ -444,6 +444,6 @@ def test_a_member_of_an_earlier_version_is_sent_no_sums(monkeypatch: pytest.Monk
 
 
 def test_changes_have_a_sum_only_for_those_who_say_that_they_read_it() -> None:
-    assert [b"update", b"x", b"\x08\xae\x18\xd6"] == codec.encode(Said("update", b"x", has_sum=True))
-    assert [b"update", b"x"] == codec.encode(Said("update", b"x"))
-    assert Said("update", b"x") == codec.decode([b"update", b"x"])
+    assert [b"update", b"x", b"\x08\xae\x18\xd6"] == codec.encode(Publication("update", b"x", has_sum=True))
+    assert [b"update", b"x"] == codec.encode(Publication("update", b"x"))
+    assert Publication("update", b"x") == codec.decode([b"update", b"x"])

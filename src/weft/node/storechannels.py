@@ -7,17 +7,17 @@ from weft.base.errors import PeerError
 from weft.cores.store.messages import Garbled
 from weft.wire.store import clients
 from weft.wire.store.clients import Answer, BadRequest
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 __all__ = ["Garbled", "decode_answer", "decode_payload", "decode_request", "encode", "encode_payload", "refuse"]
 
 
-def decode_payload(frames: list[bytes]) -> Said:
+def decode_payload(frames: list[bytes]) -> Publication:
     """Decode a message from the broker; its topic is the `peer` of its source."""
-    return Said("", frames[0])
+    return Publication("", frames[0])
 
 
-def encode_payload(message: Said) -> list[bytes]:
+def encode_payload(message: Publication) -> list[bytes]:
     """Encode a message for the broker; its topic is the `peer` that it is sent to."""
     return [message.payload]
 

@@ -25,7 +25,7 @@ from weft.wire.store.messages import Info, Update
 LOCAL, ONE, MAJORITY = "local", "one", "majority"
 
 
-class Held(msgspec.Struct, gc=False):
+class PendingAck(msgspec.Struct, gc=False):
     """An answer that waits."""
 
     say: Callable[[Answer], None]
@@ -50,7 +50,7 @@ class Acking:
         """Authors to whom this node has to report what it has of their changes."""
         self._have: dict[str, RangeSet] = {}
         """The ticks of this node's changes that each member has reported, while an answer waits."""
-        self._waiting: list[Held] = []
+        self._waiting: list[PendingAck] = []
         self.took = of_spans()
         """How long answers waited until enough members had the changes (ADM-030)."""
 
@@ -92,7 +92,9 @@ class Acking:
         """Send the answer once enough members have this node's changes from `first` to the last one."""
         needed, level = self.needed(request.ack), str(request.ack)
         last, now = self._context.tick, self._context.now.mono
-        self._waiting.append(Held(say, answer, first, last, needed, len(self.members), level, now, now + limits.ACK_NS))
+        self._waiting.append(
+            PendingAck(say, answer, first, last, needed, len(self.members), level, now, now + limits.ACK_NS)
+        )
         self._look()
 
     def hear_info(self, info: Info) -> None:
@@ -107,7 +109,7 @@ class Acking:
         if not self._waiting:
             self._have.clear()
 
-    def _is_answered(self, held: Held) -> bool:
+    def _is_answered(self, held: PendingAck) -> bool:
         if self._durable(held) < held.needed:
             return False
         self._context.count("acks", f"{held.level}:reached")
@@ -115,7 +117,7 @@ class Acking:
         held.say(held.answer)
         return True
 
-    def _durable(self, held: Held) -> int:
+    def _durable(self, held: PendingAck) -> int:
         """How many members have the changes, this one included."""
         own, members = self._context.name, self.members
         return 1 + sum(

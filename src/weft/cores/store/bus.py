@@ -8,7 +8,7 @@ from weft.base.effects import Send
 from weft.cores.store import limits
 from weft.cores.store.context import Context
 from weft.wire.store import bus as codec
-from weft.wire.store.messages import Info, Message, Ping, Said, Update
+from weft.wire.store.messages import Info, Message, Ping, Publication, Update
 
 MESH, MQTT = "mesh-call", "store-mqtt"
 """Channels: to one node's mesh socket by its endpoint; to a topic of the broker."""
@@ -73,7 +73,7 @@ class Bus:
             start = end
         for topic, payload in raw:
             if self.has_broker:
-                self._context.send(MQTT, topic.encode(), Said(topic, payload))
+                self._context.send(MQTT, topic.encode(), Publication(topic, payload))
             else:
                 self._count_dropped(1)
 
@@ -90,13 +90,13 @@ class Bus:
             for payload in self._joined(payloads):
                 spoken = "ping" if topic == "wping" else topic
                 self._context.effects += [
-                    Send(MESH, ear.encode(), Said(spoken, payload, has_sum=ear in self._sums)) for ear in ears
+                    Send(MESH, ear.encode(), Publication(spoken, payload, has_sum=ear in self._sums)) for ear in ears
                 ]
         if not ears and not self.has_broker:
             self._count_dropped(len(payloads))
         if self.has_broker and to not in self.members:
             joined = payloads if self._has_strangers else self._joined(payloads)
-            self._context.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
+            self._context.effects += [Send(MQTT, topic.encode(), Publication(topic, payload)) for payload in joined]
 
     def _count_dropped(self, messages: int) -> None:
         """Messages for which no link is up (ADM-030)."""

@@ -39,7 +39,7 @@ from weft.cores.store.show import SHOWN, facts
 from weft.cores.store.ticks import named_by
 from weft.wire.store import actor as actors
 from weft.wire.store import bus as codec
-from weft.wire.store.messages import Info, Ping, Said, Update
+from weft.wire.store.messages import Info, Ping, Publication, Update
 from weft.wire.store.path import text_of
 from weft.wire.store.pieces import Pieces, is_piece
 
@@ -70,7 +70,7 @@ class Store:
         self.copying = Copying(context, replica)
         self.acking = Acking(context, bus, replica)
         self.serving = Serving(context, replica, self.acking)
-        self.mesh = Mesh(context, bus, self._hear_said, self._link_changed)
+        self.mesh = Mesh(context, bus, self._hear_publication, self._link_changed)
         parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
         self._parts = Parts(*parts, self.deletion, self.ending, self.joining, self.acking, self.serving, self.mesh)
         self._pieces = Pieces()
@@ -140,14 +140,14 @@ class Store:
         self.context.now = now
         HEARERS[source.channel](self, message, source, now)
 
-    def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
+    def _hear_broker(self, message: Publication, source: Source, now: Now) -> None:
         topic, payload = source.peer.decode("ascii", "replace"), message.payload
         if is_piece(payload):  # older servers split payloads longer than 450 bytes (LNK-004)
             whole = self._put_together(payload, now)
             if whole is None:
                 return
             payload = whole
-        self._hear_said(Said(topic, payload), "mqtt", now)
+        self._hear_publication(Publication(topic, payload), "mqtt", now)
 
     def _put_together(self, piece: bytes, now: Now) -> bytes | None:
         """The payload that this piece completes, if it does.
@@ -164,23 +164,25 @@ class Store:
             if lost := self._pieces.incomplete - before:
                 self.context.count("malformed", "incomplete", lost)
 
-    def _hear_said(self, said: Said, peer: str, now: Now) -> None:
+    def _hear_publication(self, publication: Publication, peer: str, now: Now) -> None:
         """Bytes of a topic: decoded completely before anything is done; PeerError if that fails (COD-007)."""
         is_mesh = peer != "mqtt"
         try:
-            if said.topic in ACTORS and not is_mesh:
-                self._hear_actor(said, now)
+            if publication.topic in ACTORS and not is_mesh:
+                self._hear_actor(publication, now)
             else:
-                for message in codec.decode("ping" if said.topic == "wping" else said.topic, said.payload):
+                for message in codec.decode(
+                    "ping" if publication.topic == "wping" else publication.topic, publication.payload
+                ):
                     self._hear_message(message, peer, now)
         except PeerError as error:
             self.context.refuse(peer, error.code)
             raise
 
-    def _hear_actor(self, said: Said, now: Now) -> None:
-        actor = self.actors.get(said.topic)
+    def _hear_actor(self, publication: Publication, now: Now) -> None:
+        actor = self.actors.get(publication.topic)
         if actor is not None:
-            message = actors.decode(said.payload, said.topic)
+            message = actors.decode(publication.payload, publication.topic)
             if isinstance(message, actors.Pinged):
                 self.deletion.heard(message.node, now)
             actor.hear(message, now)

@@ -81,7 +81,7 @@ class Deletion:
         self._heard: dict[str, int] = {}
         self._since: int | None = None  # since when this node would notice another one
         self._buried: dict[Link, Buried] = {}
-        self._said: Ticks = {}
+        self._reported: Ticks = {}
         self._rounds = 0
         self._due_at: int | None = None
         self._lagging: dict[str, None] = {}
@@ -159,7 +159,7 @@ class Deletion:
         part: Ticks = {}
         room = limits.RANGES_PER_INFO
         for node, ranges in seen.items():
-            if not is_full and self._said.get(node) == ranges:
+            if not is_full and self._reported.get(node) == ranges:
                 continue
             cut = RangeSet(list(ranges)[: limits.RANGES_PER_INFO])  # reporting less than it has does no harm
             if len(cut) > room:
@@ -167,7 +167,7 @@ class Deletion:
                 part, room = {}, limits.RANGES_PER_INFO
             part[node] = cut
             room -= len(cut)
-        self._said = seen
+        self._reported = seen
         if part:
             self._bus.say(self._context.info(have=part))
 
@@ -372,7 +372,7 @@ class Deletion:
         self._replica.rename(name)
         self._buried.clear()
         self._haves.clear()
-        self._said.clear()
+        self._reported.clear()
         if self.on_rejoin is not None:
             self.on_rejoin(now)
 
@@ -414,7 +414,7 @@ def names_in(value: bytes | None) -> list[str]:
     >>> names_in(pack.pack({"nodes": ["n1", "n2"]}))
     ['n1', 'n2']
     """
-    names = _said(value).get("nodes")
+    names = _table_in(value).get("nodes")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
 
 
@@ -424,11 +424,11 @@ def tick_in(value: bytes | None) -> int | None:
     >>> tick_in(pack.pack({"tick": 7}))
     7
     """
-    tick = _said(value).get("tick")
+    tick = _table_in(value).get("tick")
     return tick if isinstance(tick, int) and not isinstance(tick, bool) and tick >= 0 else None
 
 
-def _said(value: bytes | None) -> dict[Any, Any]:
+def _table_in(value: bytes | None) -> dict[Any, Any]:
     try:
         found = pack.unpack(value) if value else None
     except PeerError:

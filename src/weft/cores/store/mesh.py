@@ -19,7 +19,7 @@ from weft.cores.store.linkstates import TABLE, Caller, LinkState, On, Peer
 from weft.cores.store.messages import StoreLinkDown, StoreLinkUp
 from weft.cores.store.namesakes import Namesakes, Verdict
 from weft.wire.store.mesh import Beat, Bye, Hello, Message
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 HEARD: Final = "mesh"
 """The channel on which other nodes send."""
@@ -40,11 +40,11 @@ class Mesh:
         self,
         context: Context,
         bus: Bus,
-        hear_said: Callable[[Said, str, Now], None],
+        hear_publication: Callable[[Publication, str, Now], None],
         link_changed: Callable[[str, bool, Now], None],
     ) -> None:
         self._context, self._bus = context, bus
-        self._hear_said, self._link_changed = hear_said, link_changed
+        self._hear_publication, self._link_changed = hear_publication, link_changed
         self.peers: dict[str, Peer] = {}
         self.callers: dict[bytes, Caller] = {}
         self._namesakes = Namesakes(context, bus, self.peers, self.callers)
@@ -89,7 +89,7 @@ class Mesh:
         peer = self.peers.get(source.peer.decode("ascii", "replace"))
         if peer is None:
             raise PeerError("malformed", "an answer from nobody")
-        if isinstance(message, Said):
+        if isinstance(message, Publication):
             raise PeerError("malformed", "topics are no answers")
         if isinstance(message, Hello):
             self._check_boot(message)
@@ -99,8 +99,8 @@ class Mesh:
         elif isinstance(message, Bye):
             is_kept_off = message.why in ("fabric", "name", "full")
             self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
-            told = self._namesakes.refused if message.why == "name" else self._namesakes.withdrawn
-            told(peer)
+            report = self._namesakes.refused if message.why == "name" else self._namesakes.withdrawn
+            report(peer)
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
         if hello.fabric != self._context.settings.fabric:
@@ -188,8 +188,8 @@ class Mesh:
             self._answer(source.peer, Bye("stranger"))
             raise PeerError("malformed", "no hello came before")
         caller.heard_at = now.mono
-        if isinstance(message, Said):
-            self._hear_said(message, caller.node, now)
+        if isinstance(message, Publication):
+            self._hear_publication(message, caller.node, now)
         elif isinstance(message, Beat):
             self._answer(source.peer, message)
             if caller.node not in self._bus.members:

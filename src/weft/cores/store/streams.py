@@ -66,7 +66,7 @@ class Stream:
     def __init__(self, desk: Desk, client: Client, seq: int) -> None:
         self.desk, self.client, self.seq = desk, client, seq
         self.is_over = False
-        self._said = self._acked = 0
+        self._sent = self._acked = 0
 
     @property
     def room(self) -> int:
@@ -74,7 +74,7 @@ class Stream:
         client = self.client
         if client.is_paused:
             return 0
-        return client.window - (self._said - self._acked) if client.window else limits.TURN_STEPS
+        return client.window - (self._sent - self._acked) if client.window else limits.TURN_STEPS
 
     @property
     def is_ready(self) -> bool:
@@ -83,7 +83,7 @@ class Stream:
 
     def acknowledge(self, wseq: int) -> None:
         """The client has received everything up to this number."""
-        self._acked = max(self._acked, min(wseq, self._said))
+        self._acked = max(self._acked, min(wseq, self._sent))
 
     def go_on(self, steps: int) -> int:
         """Send what can be sent now, in at most about `steps` steps; returns the steps taken. Nothing to send here."""
@@ -113,8 +113,8 @@ class Stream:
     def say(self, **fields: Any) -> None:
         """Send one numbered answer."""
         if self.client.window:
-            self._said += 1
-            fields["wseq"] = self._said
+            self._sent += 1
+            fields["wseq"] = self._sent
         self.client.say(Answer(seq=self.seq, **fields))
 
 

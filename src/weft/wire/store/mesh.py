@@ -17,7 +17,7 @@ from msgspec import Meta
 from weft.base.errors import PeerError
 from weft.wire.multipart import BAD_SUM, is_altered, sealed, sum_of
 from weft.wire.store.bus import is_name
-from weft.wire.store.messages import Said
+from weft.wire.store.messages import Publication
 
 PAYLOAD_BYTES_MAX: Final = (1 << 20) + (1 << 16)
 VERSION: Final = 1
@@ -56,7 +56,7 @@ class Bye(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Message = Hello | Beat | Bye | Said
+Message = Hello | Beat | Bye | Publication
 
 _decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -65,7 +65,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def encode(message: Message) -> list[bytes]:
     """The two frames of a message."""
     match message:
-        case Said():
+        case Publication():
             frames = [message.topic.encode(), message.payload]
             return [*frames, sum_of(frames[0], frames[1:]).to_bytes(4)] if message.has_sum else frames
         case Beat():
@@ -87,7 +87,7 @@ def decode(frames: list[bytes]) -> Message:
         raise PeerError(BAD_SUM, "altered on the way", kind)
     topic = _TOPICS.get(kind)
     if topic is not None:
-        return Said(topic, payload, has_sum=bool(sums))
+        return Publication(topic, payload, has_sum=bool(sums))
     if kind == b"beat":
         return Beat()
     if kind == b"bye":

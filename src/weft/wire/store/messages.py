@@ -59,7 +59,7 @@ class Ping(msgspec.Struct, frozen=True, gc=False):
 Message = Update | Info | Ping
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class Publication(msgspec.Struct, frozen=True, gc=False):
     """Bytes for a topic (`update info ping del wping`), made once for all receivers."""
 
     topic: str
