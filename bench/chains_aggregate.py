@@ -100,7 +100,7 @@ def windows_alone(lists: list[list[list[float]]]) -> int:
         for host, part in enumerate(some):
             cell = of.cell(START, ("app.load", "msgpack", bytes([host])), [host], START)
             cell.add(part, START, part[-1])
-    return len([cell.told(OPTIONS) for cell in of.close_all()])
+    return len([cell.result(OPTIONS) for cell in of.close_all()])
 
 
 def merged(parts: list[dict[str, Any]]) -> int:
@@ -109,7 +109,7 @@ def merged(parts: list[dict[str, Any]]) -> int:
     for _ in range(MESSAGES):
         for host, part in enumerate(parts):
             of.cell(START, ("app.load", "msgpack", bytes([host])), [host], START).merge(part)
-    return len([cell.told(OPTIONS) for cell in of.close_all()])
+    return len([cell.result(OPTIONS) for cell in of.close_all()])
 
 
 def parts_of(payload: bytes) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from weft.base.effects import Persist, Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Record, StreamRecord
-from weft.cores.chains.clientlink import ClientLink, Held, HolderLink
+from weft.cores.chains.clientlink import ClientLink, HeldMessage, HolderLink
 from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings, LinkSickened, MailPosted, Placed, PostReached
 from weft.cores.chains.parcel import IN, Parcel
@@ -83,7 +83,7 @@ class Site:
         self._lose, self._ignore = holding.lose, holding.ignore
         holding.lose, holding.ignore = self.lose, self.ignore
 
-    def lose(self, link: HolderLink | None, held: Held, why: str, now: Now) -> None:
+    def lose(self, link: HolderLink | None, held: HeldMessage, why: str, now: Now) -> None:
         if held.parcel.direction == IN and link is not None:
             self.rig.events.append(("lost", self.name, link.name, held.parcel.id, why))
         self._lose(link, held, why, now)

@@ -13,7 +13,7 @@ from tests.chains import test_inbox as inboxes
 from tests.chains import test_policies as policies
 from tests.chains.rig import Rig, by_client
 from weft.cores.chains import engine, holding, sending
-from weft.cores.chains.clientlink import ClientLink, Held, HolderLink
+from weft.cores.chains.clientlink import ClientLink, HeldMessage, HolderLink
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.inbox import Inbox
@@ -54,7 +54,7 @@ def follow_a_stored_next(patch: Patch) -> None:
     offer = Holding.offer
     nexts: dict[int, Any] = {}
 
-    def remember(self: Holding, link: HolderLink, held: Held, now: Any) -> bool:
+    def remember(self: Holding, link: HolderLink, held: HeldMessage, now: Any) -> bool:
         chain = self._road._roster.chain(link.direction, held.parcel.type)  # type: ignore[attr-defined]  # the walker
         if link in chain.links:
             nexts[held.parcel.id] = chain.links[chain.links.index(link) + 1 :]
@@ -98,11 +98,11 @@ def count_deadlines_from_parking(patch: Patch) -> None:
     line_up, offer = Holding.line_up, Holding.offer
     parked: dict[int, int] = {}
 
-    def park(self: Holding, link: HolderLink, held: Held, now: Any) -> bool:
+    def park(self: Holding, link: HolderLink, held: HeldMessage, now: Any) -> bool:
         parked[held.parcel.id] = now.mono
         return line_up(self, link, held, now)
 
-    def offer_late(self: Holding, link: HolderLink, held: Held, now: Any) -> bool:
+    def offer_late(self: Holding, link: HolderLink, held: HeldMessage, now: Any) -> bool:
         goes_on = offer(self, link, held, now)
         if held.parcel.id in parked:
             held.due = link.armed_at = parked[held.parcel.id] + link.timeout_ns
@@ -120,7 +120,7 @@ def refill_after_next_only(patch: Patch) -> None:
     delete = Holding._delete
     deleted: list[Any] = []
 
-    def note(self: Holding, link: HolderLink, held: Held, now: Any) -> None:
+    def note(self: Holding, link: HolderLink, held: HeldMessage, now: Any) -> None:
         deleted.append(link)
         delete(self, link, held, now)
 
@@ -147,7 +147,7 @@ def confirm_on_offering(patch: Patch) -> None:
     """12: a message counts as dealt with when a confirming client has been handed it."""
     offer = Holding.offer
 
-    def confirm(self: Holding, link: HolderLink, held: Held, now: Any) -> bool:
+    def confirm(self: Holding, link: HolderLink, held: HeldMessage, now: Any) -> bool:
         goes_on = offer(self, link, held, now)
         if link.confirms:
             link.take(held.parcel.id)

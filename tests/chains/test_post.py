@@ -239,7 +239,7 @@ def test_what_has_left_is_not_kept() -> None:
     session.offer(1, parcel(1))
     node.turn()
     node.wait(1_000)
-    assert {Beat} >= {type(each) for each in session.post._said + session.post._before}
+    assert {Beat} >= {type(each) for each in session.post._sent + session.post._before}
 
 
 @pytest.mark.proves("CHN-018")

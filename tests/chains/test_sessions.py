@@ -10,7 +10,7 @@ from tests.chains.sessions_rig import NODE, A, B, C, Node, Whole, hello, parcel,
 from tests.wire.strict import frames_of, lines
 from weft.base.now import SECOND
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import Held, HolderLink
+from weft.cores.chains.clientlink import HeldMessage, HolderLink
 from weft.cores.chains.messages import ClientLost, ClientRefused, ClientWelcomed, Placed
 from weft.cores.chains.order import after_all
 from weft.wire import clients
@@ -117,7 +117,7 @@ def test_the_same_id_again_is_the_same_client_come_back_and_its_old_session_is_o
     node.hear(A, Reg(reg=4, dir="in", type="t", access="rw"), send(1))
     link = old.links[4]
     assert isinstance(link, HolderLink)
-    link.pending[8] = Held(parcel(8), after_all(1))
+    link.pending[8] = HeldMessage(parcel(8), after_all(1))
     node.told.clear()
     assert isinstance(node.hear(B, hello("a2", 1))[0], Welcome)
     assert [("lose", "a", [4])] == node.chains.calls[1:]

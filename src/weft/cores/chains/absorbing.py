@@ -104,7 +104,7 @@ class Absorbing:
         for link in self._roster.chain(OUT, parcel.type).links:
             if isinstance(link, AbsorbingLink) and view.kept:
                 link.absorb(view, parcel, now)
-        if parcel.unconfirmed == before and view.kept and not parcel.told:
+        if parcel.unconfirmed == before and view.kept and not parcel.counted_in:
             mail = msgspec.structs.replace(parcel.sent, sequence=-parcel.sequence)
             self.context.keep(to_record(mail, OUTBOX, now.wall))
 
@@ -136,7 +136,7 @@ class Absorbing:
             start, group = which
             identity = mail.era, mail.sequence, mail.at
             emitted = Emitted(name, start, group, sources, *identity, record.key, record.payload, record.attributes)
-            self._inbox.recall_told(emitted)
+            self._inbox.recall_counted(emitted)
             self.context.keep(memory.to_record(emitted))
 
     def _send(self, direction: str, key: Any, mail: Mail, settle: Any, now: Now) -> None:
@@ -283,10 +283,10 @@ class AggregateLink(AbsorbingLink):
     def _count(
         self, view: MessageView, parcel: Parcel, good: list[int], values: list[float], cells: dict[CellKey, Cell]
     ) -> None:
-        told = parcel.told
+        counted_in = parcel.counted_in
         for start, (some, times, first) in self._parted(view, good, values):
             key = self._key(view, first)
-            if told and (self.name, start, key) in told:
+            if counted_in and (self.name, start, key) in counted_in:
                 continue
             last_at = max(times)
             last = len(times) - 1 - times[::-1].index(last_at)
@@ -332,7 +332,7 @@ class AggregateLink(AbsorbingLink):
         record = view.records[index]
         start = record["start"] - record["start"] % self._options.window_ns
         key = self._key(view, index)
-        if (self.name, start, key) not in parcel.told:
+        if (self.name, start, key) not in parcel.counted_in:
             cell = self._cell(view, parcel, index, start, key)
             cell.merge(record)
             cells[cell.key] = cell
@@ -344,7 +344,7 @@ class AggregateLink(AbsorbingLink):
 
     def _part(self, cell: Cell) -> Part:
         _, start, kind, fmt, key = cell.key
-        frame = ENCODERS[fmt](cell.told(self._options))
+        frame = ENCODERS[fmt](cell.result(self._options))
         return self._mail(kind, (frame,), fmt, cell.depth, self._wall), cell.holds, (start, key)
 
     def due(self, now: Now) -> int | None:
@@ -391,7 +391,7 @@ class BatchLink(AbsorbingLink):
     def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
         """Collect a whole message if the filter sees one of its records."""
         self._wall = now.wall
-        if not parcel.told:
+        if not parcel.counted_in:
             frames = view.close()
             pile = self._pile((parcel.type, parcel.fmt), len(frames), sum(map(len, frames)), now)
             pile.frames += frames

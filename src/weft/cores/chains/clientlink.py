@@ -77,7 +77,7 @@ class Answer(NamedTuple):
     to: Any = None
 
 
-class Held:
+class HeldMessage:
     """One message that a holder has."""
 
     __slots__ = ("after", "answer", "due", "frames", "has_overflowed", "is_copy", "offered_at", "parcel")
@@ -107,7 +107,9 @@ class Held:
         return shown
 
 
-NOBODY: Final = Held(Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type="", frames=(), to=())), (0, 0, 0, 0))
+NOBODY: Final = HeldMessage(
+    Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type="", frames=(), to=())), (0, 0, 0, 0)
+)
 """Stands for "no message", in inputs that concern the link only."""
 
 
@@ -196,9 +198,9 @@ class HolderLink(ClientLink):
         self.policy = registration.fail or (WAIT if registration.confirm else "open")
         self.has_deadline = not (registration.confirm and self.policy == WAIT)
         """False for a confirming reader that is remembered: it may take any time (CHN-019)."""
-        self.pending: OrderedDict[int, Held] = OrderedDict()
+        self.pending: OrderedDict[int, HeldMessage] = OrderedDict()
         """Messages offered and not answered, in the order of the offers."""
-        self.backlog: OrderedDict[int, Held] = OrderedDict()
+        self.backlog: OrderedDict[int, HeldMessage] = OrderedDict()
         """Messages behind a full window, in the order of arrival."""
         self.misses = 0
         """Deadlines missed in a row."""
@@ -228,7 +230,7 @@ class HolderLink(ClientLink):
         """Whether it holds this message, in the window or in line."""
         return number in self.pending or number in self.backlog
 
-    def take(self, number: int) -> Held:
+    def take(self, number: int) -> HeldMessage:
         """Remove a message that it holds, and remember that it held it (CHN-017)."""
         resolved = self.resolved
         resolved[number] = None

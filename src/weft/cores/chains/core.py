@@ -126,7 +126,7 @@ class Chains:
         if isinstance(kept, TagsKept):
             self.tags.adopt(kept)
         elif isinstance(kept, Emitted):
-            self.inbox.recall_told(kept)
+            self.inbox.recall_counted(kept)
         elif isinstance(kept, Remembered | Forgotten):
             self.engine.readers.recall(kept, now)
         else:
@@ -214,7 +214,7 @@ class Chains:
         trace = self.context.trace
         if trace is not None and trace.is_over(self._now):
             self.context.trace = None
-            self.context.reply(trace.ticket, trace.told())
+            self.context.reply(trace.ticket, trace.result())
 
     def _forget(self, order: ForgetReader, now: Now) -> None:
         """Forget a reader that is away; answers how many messages were given up."""

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, AwayLink, Held, HolderLink
+from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, AwayLink, HeldMessage, HolderLink
 from weft.cores.chains.context import Context
 from weft.cores.chains.messages import LinkRecovered, LinkSickened, MessagesLost
 from weft.cores.chains.order import Key
@@ -43,7 +43,7 @@ class Holding:
         self._context, self._waiting, self._road = context, waiting, road
         self._armed: list[tuple[int, int, HolderLink]] = []
         self._arms = 0
-        self._left: list[tuple[int, HolderLink, Held]] = []
+        self._left: list[tuple[int, HolderLink, HeldMessage]] = []
 
     # Inputs: a walk, a client, the clock
 
@@ -51,16 +51,16 @@ class Holding:
         """A message comes to a link. Returns whether it goes on at once; it does if the link has it already."""
         if link.has(parcel.id):
             return True
-        return self._turn(link, self._arriving(link, now), Held(parcel, link.key), now)
+        return self._turn(link, self._arriving(link, now), HeldMessage(parcel, link.key), now)
 
-    def answer(self, link: HolderLink, held: Held, answer: Answer, now: Now) -> None:
+    def answer(self, link: HolderLink, held: HeldMessage, answer: Answer, now: Now) -> None:
         """A client answers for a message that it holds."""
         held.answer = answer
         link.misses = 0
         if not link.is_ordered or held is next(iter(link.pending.values())):
             self._turn(link, On.ANSWERED, held, now)
 
-    def held_by(self, link: HolderLink, number: int) -> Held | None:
+    def held_by(self, link: HolderLink, number: int) -> HeldMessage | None:
         """The message with this number that a link holds, or that waits for it after its deadline (`wait`).
 
         None: there is none.
@@ -78,13 +78,13 @@ class Holding:
         if (link.name, True) in parcel.waits:
             return  # waits for the next client of that name
         link.counters.offered += 1
-        held = Held(parcel, link.key)
+        held = HeldMessage(parcel, link.key)
         self._split(held)
         parcel.waits = (*parcel.waits, (link.name, True))
         if not self._waiting.admit(_place(link, parcel), held, None, now):
             self.forgo(link.name, held, "no-room")
 
-    def forgo(self, name: str, held: Held, why: str) -> None:
+    def forgo(self, name: str, held: HeldMessage, why: str) -> None:
         """A reader will never get this message: counted, and told at the end of the turn."""
         parcel = held.parcel
         self._context.give_up(name, why, parcel)
@@ -135,7 +135,7 @@ class Holding:
 
     # Inputs
 
-    def _turn(self, link: HolderLink, on: On, held: Held, now: Now) -> bool:
+    def _turn(self, link: HolderLink, on: On, held: HeldMessage, now: Now) -> bool:
         cell = LINK_TABLE[link.state, on]
         link.state = cell.then
         goes_on: bool = getattr(self, cell.do)(link, held, now)
@@ -165,7 +165,7 @@ class Holding:
 
     # The actions of the table; each returns whether the message goes on at once.
 
-    def offer(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def offer(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Offer the message to the client; its deadline counts from here."""
         parcel = held.parcel
         goes_on = link.confirms and not held.is_copy
@@ -181,7 +181,7 @@ class Holding:
             self._arm(link)
         return goes_on
 
-    def line_up(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def line_up(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Queue the message behind the full window; if the queue is full too, the policy decides."""
         if len(link.backlog) >= limits.BACKLOG_MAX or (link.confirms and self._waiting.line(link.name).overflowed):
             held.has_overflowed = link.is_remembered
@@ -190,23 +190,23 @@ class Holding:
         self._note_wait(link, held.parcel)
         return False
 
-    def bypass(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def bypass(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Do not ask the client."""
         return self._goes_on(link, held, "bypassed", now)
 
-    def resolve(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def resolve(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Apply an answer; for an ordered link, also the later ones that it held up."""
         link.note_latency(now.mono - held.offered_at)
         self._apply(link, link.take(held.parcel.id), now)
         self._follow(link, now)
         return False
 
-    def recover(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def recover(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """The link answers again: end the bypass."""
         self._context.tell(LinkRecovered(link.name, link.reg, link.direction, link.type))
         return self.resolve(link, held, now)
 
-    def give_up(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def give_up(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """The deadline has passed: the policy decides."""
         link.take(held.parcel.id)
         link.counters.timed_out += 1
@@ -214,7 +214,7 @@ class Holding:
         self._follow(link, now)
         return False
 
-    def sicken(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def sicken(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Bypass the link from now on; its queue is released."""
         self._context.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
         self.give_up(link, held, now)
@@ -222,11 +222,11 @@ class Holding:
             self._release(link, link.backlog.popitem(last=False)[1], "bypassed", now)
         return False
 
-    def take_more(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def take_more(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """Offer waiting messages again."""
         return False
 
-    def let_go(self, link: HolderLink, held: Held, now: Now) -> bool:
+    def let_go(self, link: HolderLink, held: HeldMessage, now: Now) -> bool:
         """The link is gone; what it held is released when all links of the client are gone."""
         self._left += [(one.parcel.id, link, one) for one in (*link.pending.values(), *link.backlog.values())]
         link.pending.clear()
@@ -235,7 +235,7 @@ class Holding:
 
     # What comes of it
 
-    def _split(self, held: Held) -> None:
+    def _split(self, held: HeldMessage) -> None:
         """The message itself goes on; the link holds only the copy that has to be confirmed."""
         held.is_copy = True
         held.frames = held.parcel.frames
@@ -260,12 +260,12 @@ class Holding:
             if link.confirms and self._waiting.line(link.name).overflowed:
                 self.return_to(link, now, overflowed=True)
 
-    def _apply(self, link: HolderLink, held: Held, now: Now) -> None:
+    def _apply(self, link: HolderLink, held: HeldMessage, now: Now) -> None:
         answer = held.answer
         assert answer is not None, held.parcel.id
         ANSWERS[answer.how](self, link, held, now)
 
-    def _hand_on(self, link: HolderLink, held: Held, now: Now) -> None:
+    def _hand_on(self, link: HolderLink, held: HeldMessage, now: Now) -> None:
         parcel, answer, counters = held.parcel, held.answer, link.counters
         assert answer is not None, parcel.id
         if answer.frames is not None:
@@ -285,16 +285,16 @@ class Holding:
         link.counters.ignored += 1
         self._context.counters.ignored += 1
 
-    def _delete(self, link: HolderLink, held: Held, now: Now) -> None:
+    def _delete(self, link: HolderLink, held: HeldMessage, now: Now) -> None:
         link.counters.dropped += 1
         self._road.end(held.parcel, "deleted")
 
-    def _fail(self, link: HolderLink, held: Held, now: Now) -> None:
+    def _fail(self, link: HolderLink, held: HeldMessage, now: Now) -> None:
         link.counters.failed += 1
         held.due = None  # it has been answered
         self._release(link, held, "handler-failed", now)
 
-    def _confirm(self, link: HolderLink, held: Held, now: Now) -> None:
+    def _confirm(self, link: HolderLink, held: HeldMessage, now: Now) -> None:
         link.counters.passed += 1
         self._settle(held.parcel, "delivered")
 
@@ -303,13 +303,13 @@ class Holding:
         self._context.copies.end(why)
         self._road.settle(parcel)
 
-    def _release(self, link: HolderLink, held: Held, why: str, now: Now) -> None:
+    def _release(self, link: HolderLink, held: HeldMessage, why: str, now: Now) -> None:
         if self._goes_on(link, held, why, now):
             self._road.resume(held.parcel, held.after, now)
 
     # Policies
 
-    def _goes_on(self, link: HolderLink, held: Held, why: str, now: Now) -> bool:
+    def _goes_on(self, link: HolderLink, held: HeldMessage, why: str, now: Now) -> bool:
         """Whether an unanswered message goes on, by the registration's `fail`.
 
         Messages queued for a reader always go on, in order: for them `fail` concerns only the copy (CHN-019).
@@ -336,7 +336,7 @@ class Holding:
             self.lose(link, held, why, now)
         return False
 
-    def lose(self, link: HolderLink | None, held: Held, why: str, now: Now) -> None:
+    def lose(self, link: HolderLink | None, held: HeldMessage, why: str, now: Now) -> None:
         """End the message: the policy `closed` forbids that it passes unseen."""
         parcel = held.parcel
         self._end(held, "filter-failed" if parcel.direction == OUT else "lost")
@@ -348,7 +348,7 @@ class Holding:
         if self._context.tell_seldom((f"{link.name} {link.reg} {parcel.type}", why), event, now.mono):
             del link.untold[why]
 
-    def _end(self, held: Held, why: str) -> None:
+    def _end(self, held: HeldMessage, why: str) -> None:
         if held.is_copy:
             self._settle(held.parcel, why)
         else:
@@ -359,7 +359,7 @@ def _place(link: HolderLink | AwayLink, parcel: Parcel) -> tuple[str, str, str, 
     return parcel.direction, parcel.type, link.name, isinstance(link, AwayLink) or link.confirms
 
 
-ANSWERS: Final[dict[str, Callable[[Holding, HolderLink, Held, Now], None]]] = {
+ANSWERS: Final[dict[str, Callable[[Holding, HolderLink, HeldMessage, Now], None]]] = {
     "next": Holding._hand_on,
     "drop": Holding._delete,
     "fail": Holding._fail,

@@ -14,7 +14,7 @@ from weft.base.mail import INBOX, Mail, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import limits, memory
-from weft.cores.chains.clientlink import Held, HolderLink
+from weft.cores.chains.clientlink import HeldMessage, HolderLink
 from weft.cores.chains.context import Context
 from weft.cores.chains.memory import Done, Emitted, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
@@ -38,13 +38,13 @@ RELIEF: Final = 0.8  # of the inbox's room: below it, sends are accepted again (
 class Entry:
     """One message that has not ended."""
 
-    __slots__ = ("is_handed", "is_home", "is_under_way", "record", "told", "waits")
+    __slots__ = ("counted_in", "is_handed", "is_home", "is_under_way", "record", "waits")
 
     def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
         self.is_under_way = is_under_way
         """False for a message of an earlier run that has not been sent down its chain again."""
-        self.told: list[tuple[str, int, bytes]] = []
+        self.counted_in: list[tuple[str, int, bytes]] = []
         """The results of filters that contain it."""
         self.is_handed = False
         """`forward` or `journal` has made a record of it."""
@@ -263,13 +263,13 @@ class Inbox:
         """A record of the journal: the message is open until another record ends it."""
         self._put(mid_of(record), Entry(record, []))
 
-    def recall_told(self, emitted: Emitted) -> None:
+    def recall_counted(self, emitted: Emitted) -> None:
         """Note the messages that are part of an emitted result."""
         for origin, era, numbers in emitted.taken:
             for sequence in numbers:
                 entry = self._open.get((origin, era, sequence))
                 if entry is not None:
-                    entry.told.append((emitted.filter, emitted.start, emitted.group))
+                    entry.counted_in.append((emitted.filter, emitted.start, emitted.group))
 
     def recall(self, kept: Done | Waits | Handed | InboxKept | GaveUp) -> None:
         """Process one of this core's own records."""
@@ -278,7 +278,7 @@ class Inbox:
         if isinstance(kept, InboxKept):
             content = kept.type, kept.payload, kept.attributes
             entry = Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *content), list(kept.waits))
-            entry.is_handed, entry.told = kept.is_handed, list(kept.told)
+            entry.is_handed, entry.counted_in = kept.is_handed, list(kept.counted_in)
             self._put(mid, entry)
         elif isinstance(kept, Done):
             self._drop(mid)
@@ -294,7 +294,7 @@ class Inbox:
     def condense(self) -> Iterator[InboxKept]:
         """The open messages, for a snapshot."""
         for mid, entry in self._open.items():
-            record, more = entry.record, (entry.waits, entry.is_handed, entry.told)
+            record, more = entry.record, (entry.waits, entry.is_handed, entry.counted_in)
             yield InboxKept(*mid, record.at, record.received, record.key, record.payload, record.attributes, *more)
 
     def walk_again(self, readers: Readers, take_again: Callable[[Parcel, Now], None], now: Now) -> None:
@@ -305,7 +305,7 @@ class Inbox:
         for entry in [entry for entry in self._open.values() if not entry.is_under_way]:
             entry.is_under_way = True
             parcel = self._parcel(entry.record)
-            parcel.told = frozenset(entry.told)
+            parcel.counted_in = frozenset(entry.counted_in)
             parcel.is_kept = parcel.is_again = True
             parcel.waits, parcel.is_handed = tuple(entry.waits), entry.is_handed
             if TAKEN in entry.record.attributes:
@@ -323,7 +323,7 @@ class Inbox:
         self._walker.enter(parcel)
         is_parked = False
         for name, confirms in parcel.waits:
-            held = Held(parcel, TOP, is_copy=confirms)
+            held = HeldMessage(parcel, TOP, is_copy=confirms)
             parcel.unconfirmed += confirms
             self._context.copies.accepted += confirms
             if self._waiting.admit((IN, parcel.type, name, confirms), held, None, now):

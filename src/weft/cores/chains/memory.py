@@ -62,7 +62,7 @@ class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     attributes: dict[str, Any]
     waits: list[tuple[str, bool]]
     is_handed: bool = False
-    told: list[tuple[str, int, bytes]] = []
+    counted_in: list[tuple[str, int, bytes]] = []
 
 
 class Remembered(msgspec.Struct, array_like=True, frozen=True, gc=False):

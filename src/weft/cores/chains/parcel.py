@@ -47,7 +47,7 @@ class Parcel:
     """Called when it reaches the bottom or ends: the messages it was made of are then no longer kept."""
     taken: "Parcel | None" = None
     """For a message on `out` that a filter has collected: its parcel in the inbox."""
-    told: frozenset[tuple[str, int, bytes]] = frozenset()
+    counted_in: frozenset[tuple[str, int, bytes]] = frozenset()
     """Filter, window and group of results of an earlier run that contain it; it is not counted there again."""
     flow: Any = None
     """The counters of its chain (CHN-082)."""

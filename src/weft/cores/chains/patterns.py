@@ -32,7 +32,7 @@ def replacer(pattern: str, text: str) -> Callable[[str], str]:
     try:
         compiled = engine.compile(pattern, options=options)
     except engine.error as error:
-        raise ValueError(_said(error)) from None
+        raise ValueError(_message_of(error)) from None
     pieces = _pieces(text)
     groups = [piece for piece in pieces if isinstance(piece, int)]
     if groups and max(groups) > compiled.groups:
@@ -43,7 +43,7 @@ def replacer(pattern: str, text: str) -> Callable[[str], str]:
     return lambda found: compiled.sub(lambda match: _filled(pieces, match), found)
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     why = error.args[0] if error.args else ""
     return (why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why))[:160]
 

@@ -77,7 +77,7 @@ class Batch:
         return first, size
 
 
-Said = Batch | Answered
+Entry = Batch | Answered
 
 
 class Post:
@@ -96,7 +96,7 @@ class Post:
         "_pause",
         "_portion",
         "_queue",
-        "_said",
+        "_sent",
         "_statuses",
         "_turn",
         "answers",
@@ -116,15 +116,15 @@ class Post:
         """Number of waiting statuses and other messages that do not come from chains."""
         self.copies_lost = 0
         """Copies discarded so far."""
-        self._queue: deque[Said] = deque()
+        self._queue: deque[Entry] = deque()
         self._open: dict[int, Batch] = {}
         self._statuses: list[StatusItem] | None = None
         self._copies: deque[Batch] = deque()
         """The batch of each waiting copy, oldest first; batches that were sent do not count."""
         self._copies_count = self._copies_bytes = 0
         self._lost: dict[int, int] = {}
-        self._said: list[Said] = []
-        self._before: list[Said] = []
+        self._sent: list[Entry] = []
+        self._before: list[Entry] = []
         """What was sent in this turn and in the turn before; nothing older can come back."""
         self._turn = 0
         self._has_failed = False
@@ -177,7 +177,7 @@ class Post:
         batch.nodes += nodes
         return batch, size
 
-    def _append(self, entry: Said) -> None:
+    def _append(self, entry: Entry) -> None:
         self._queue.append(entry)
         if self.retry_at is None:
             self._dirty[self.peer] = self
@@ -223,7 +223,7 @@ class Post:
             entry = queue.popleft()
             message = self._leave(entry)
             if message is not None:
-                self._said.append(entry)
+                self._sent.append(entry)
                 effects.append(Send(CLIENTS, peer, message))
                 self.said_at = mono
         if queue:
@@ -235,7 +235,7 @@ class Post:
             self.retry_at = None
             self._copies.clear()
 
-    def _leave(self, entry: Said) -> Answered | None:
+    def _leave(self, entry: Entry) -> Answered | None:
         """The message to send for an entry; None if nothing is left of it."""
         if not isinstance(entry, Batch):
             self.answers -= _answers_in(entry)
@@ -253,12 +253,12 @@ class Post:
         At the latest a beat lets them go.
         """
         if turn != self._turn:
-            self._before = self._said if turn == self._turn + 1 else []
-            self._said, self._turn = [], turn
+            self._before = self._sent if turn == self._turn + 1 else []
+            self._sent, self._turn = [], turn
 
     def take_back(self, mono: int) -> bool:
         """What was sent last did not leave: put it back in front. Returns whether there was anything."""
-        sent = self._said or self._before
+        sent = self._sent or self._before
         if not sent:
             return False
         if not self._has_failed:
@@ -269,7 +269,7 @@ class Post:
         self._return(sent.pop())
         return True
 
-    def _return(self, entry: Said) -> None:
+    def _return(self, entry: Entry) -> None:
         if isinstance(entry, Batch):
             entry = entry.again()
             if entry.is_copies:

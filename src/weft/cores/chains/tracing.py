@@ -66,6 +66,6 @@ class Trace:
         """Whether all traced messages have ended, or time is over."""
         return now.mono >= self.ends_at or not (self._left or self._open)
 
-    def told(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         """The result, as plain data."""
         return {"messages": self._rows}

@@ -200,7 +200,7 @@ class _Stage:
     def _note(self, record: StreamRecord) -> None:
         if record.stream == OUTBOX and self._trial.direction == IN:
             mail = of_record(record)
-            self.found["sends"].append(_told(mail.frames, mail.fmt))
+            self.found["sends"].append(_frames_shown(mail.frames, mail.fmt))
         elif record.stream == Stream.MESSAGES:
             self.found["journals"].append(_shown(record.payload, record.attributes.get("fmt", "raw")))
 
@@ -208,7 +208,7 @@ class _Stage:
         if isinstance(event, BatchPassed):
             self.found["passes"] += [_record(event.batch, row) for row in event.batch.rows]
         elif isinstance(event, MailPosted):
-            self.found["sends"].append(_told(event.mail.frames, event.mail.fmt))
+            self.found["sends"].append(_frames_shown(event.mail.frames, event.mail.fmt))
             self._core.command(PostReached(event.ticket, 1), self._now)
 
     # It acts as a client: it sends, and it reads after all others.
@@ -216,7 +216,7 @@ class _Stage:
     def copy(self, reg: int, parcel: Parcel) -> None:
         """A message that reached the end of the chain."""
         if self._trial.type != METRIC:
-            self.found["passes"].append(_told(parcel.frames, parcel.fmt))
+            self.found["passes"].append(_frames_shown(parcel.frames, parcel.fmt))
 
     def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
         """It holds nothing."""
@@ -228,7 +228,7 @@ class _Stage:
         """Ignored: it asks for nothing that could be refused."""
 
 
-def _told(frames: tuple[bytes, ...], fmt: str) -> Any:
+def _frames_shown(frames: tuple[bytes, ...], fmt: str) -> Any:
     shown = [_shown(frame, fmt) for frame in frames]
     return shown[0] if len(shown) == 1 else shown
 

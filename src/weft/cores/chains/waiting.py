@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from weft.base.now import MILLISECOND, Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import Held, HolderLink
+from weft.cores.chains.clientlink import HeldMessage, HolderLink
 
 Place = tuple[str, str, str, bool]
 """Direction, type, name of the client, whether it confirms."""
@@ -19,7 +19,7 @@ Place = tuple[str, str, str, bool]
 class Waiter(NamedTuple):
     """One message, and the link that had it; None if that was in an earlier run of this node."""
 
-    held: Held
+    held: HeldMessage
     link: HolderLink | None
 
 
@@ -55,12 +55,12 @@ class Waiting:
         """Number of copies that readers have to confirm."""
         return sum([line.messages for line in self._lines.values()])
 
-    def of(self, direction: str) -> list[Held]:
+    def of(self, direction: str) -> list[HeldMessage]:
         """Number of waiting messages of a direction."""
         rooms = [room for place, room in self._rooms.items() if place[0] == direction]
         return [waiter.held for room in rooms for waiter in room.values()]
 
-    def admit(self, place: Place, held: Held, link: HolderLink | None, now: Now) -> bool:
+    def admit(self, place: Place, held: HeldMessage, link: HolderLink | None, now: Now) -> bool:
         """Let a message wait; returns whether there was room."""
         if self._count >= limits.WAITING_MAX or (place[3] and not self._line_up(place[2], held)):
             return False
@@ -71,7 +71,7 @@ class Waiting:
             self._until.append((now.mono + self._wait_ns, place, self._last))
         return True
 
-    def _line_up(self, name: str, held: Held) -> bool:
+    def _line_up(self, name: str, held: HeldMessage) -> bool:
         line = self._lines.get(name) or Line()
         size = _size(held)
         if line.messages >= self._reader_messages or line.bytes + size > self._reader_bytes:
@@ -86,7 +86,7 @@ class Waiting:
         """The messages that wait for a confirming reader."""
         return self._lines.get(name) or Line()
 
-    def _leave(self, place: Place, held: Held) -> None:
+    def _leave(self, place: Place, held: HeldMessage) -> None:
         """Remove a message that waits."""
         self._count -= 1
         if not place[3]:
@@ -98,25 +98,25 @@ class Waiting:
         if not line.messages:
             del self._lines[place[2]]
 
-    def claim(self, link: HolderLink, *, overflowed: bool = False) -> list[Held]:
+    def claim(self, link: HolderLink, *, overflowed: bool = False) -> list[HeldMessage]:
         """Remove and return the messages that wait for this link, in id order.
 
         For one message, the copy to be confirmed comes first.
 
         `overflowed`: only those that it had no room for.
         """
-        found: list[Held] = []
+        found: list[HeldMessage] = []
         for place in [place for place in self._rooms if _is_for(link, place)]:
             found += self._empty(place, overflowed=overflowed)
         return sorted(found, key=lambda held: (held.parcel.id, not held.is_copy))
 
-    def give_up(self, name: str, is_covered: Callable[[str], bool]) -> list[Held]:
+    def give_up(self, name: str, is_covered: Callable[[str], bool]) -> list[HeldMessage]:
         """Remove and return the messages of these types that wait for a confirming reader, in id order."""
         places = [place for place in self._rooms if place[3] and place[2] == name and is_covered(place[1])]
         found = [held for place in places for held in self._empty(place)]
         return sorted(found, key=lambda held: held.parcel.id)
 
-    def _empty(self, place: Place, *, overflowed: bool = False) -> list[Held]:
+    def _empty(self, place: Place, *, overflowed: bool = False) -> list[HeldMessage]:
         room = self._rooms[place]
         taken = {at: waiter.held for at, waiter in room.items() if waiter.held.has_overflowed or not overflowed}
         for at, held in taken.items():
@@ -127,7 +127,7 @@ class Waiting:
             del self._rooms[place]
         return list(taken.values())
 
-    def take_back(self, link: HolderLink, number: int) -> Held | None:
+    def take_back(self, link: HolderLink, number: int) -> HeldMessage | None:
         """Remove a message that was answered after its deadline at this link; None: there is none."""
         found = next(self._places_of(link, number), None)
         if found is None:
@@ -173,7 +173,7 @@ class Waiting:
         return self._until[0][0] if self._until else None
 
 
-def _size(held: Held) -> int:
+def _size(held: HeldMessage) -> int:
     return sum(map(len, held.frames))
 
 

@@ -88,7 +88,7 @@ class Cell:
         self.rest = fsum((self.sum, self.rest, value, -total))
         self.sum = total
 
-    def told(self, options: AggregateOptions) -> Fields:
+    def result(self, options: AggregateOptions) -> Fields:
         """The result to emit."""
         self.fold()
         is_late, start = self.key[:2]
