@@ -18,7 +18,7 @@ from weft.base.effects import Connect, Persist
 from weft.base.now import SECOND
 from weft.cores.carrier.child import Child
 from weft.cores.carrier.childprogress import ChildProgress, Progress
-from weft.cores.carrier.memory import Held
+from weft.cores.carrier.memory import Received
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.seen import Seen, Verdict
@@ -40,7 +40,7 @@ def hack_before_persist(patch: Patch) -> None:
 def era_is_ignored_by_the_receiver(patch: Patch) -> None:
     honest_note, honest_find = ChildProgress.note, ChildProgress.find
     patch.setattr(
-        ChildProgress, "note", lambda self, h, lsn, last: honest_note(self, Held(h.node, 0, h.upto), lsn, last)
+        ChildProgress, "note", lambda self, h, lsn, last: honest_note(self, Received(h.node, 0, h.upto), lsn, last)
     )
     patch.setattr(ChildProgress, "find", lambda self, node, era: honest_find(self, node, 0))
 

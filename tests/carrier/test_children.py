@@ -10,7 +10,7 @@ from weft.base.errors import PeerError
 from weft.base.records import EraRecord, LostRecord, Stream, StreamRecord
 from weft.base.spool import Journaled
 from weft.cores.carrier.childprogress import ChildProgress, Progress
-from weft.cores.carrier.memory import Held
+from weft.cores.carrier.memory import Received
 from weft.cores.carrier.messages import (
     Beat,
     Bye,
@@ -539,12 +539,12 @@ def test_many_marks_are_thinned_out_and_the_last_one_stays(hops: int) -> None:
 def test_marks_of_earlier_hops_stay_beside_later_ones() -> None:
     kept = ChildProgress(is_safe_at_once=False)
     for upto in (1, 2, 3):
-        kept.note(Held(A, 7, upto), lsn=10 * upto + 1, last=10 * upto)
+        kept.note(Received(A, 7, upto), lsn=10 * upto + 1, last=10 * upto)
     assert [(A, 7)] == kept.pass_on(20)
     progress = kept.find(A, 7)
     assert progress is not None
     assert (2, 3) == (progress.safe, progress.upto)
-    kept.note(Held(A, 7, 4), lsn=41, last=40)
+    kept.note(Received(A, 7, 4), lsn=41, last=40)
     assert (2, 4) == (progress.safe, progress.upto)
 
 

@@ -12,7 +12,7 @@ from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.records import CoreRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import Released
 from weft.cores.carrier import limits
-from weft.cores.carrier.memory import Held, Met, SeenKept, from_record
+from weft.cores.carrier.memory import Met, Received, SeenKept, from_record
 from weft.cores.carrier.messages import AssignParent
 
 
@@ -73,7 +73,7 @@ def test_what_the_screen_keeps_stands_with_held_and_the_identity_in_one_persist(
     world.settle()
     (first, *_) = [each for each in persisted if any(isinstance(r, StreamRecord) for r in each.records)]
     kinds = [type(from_record(r)) if isinstance(r, CoreRecord) else type(r) for r in first.records]
-    assert [StreamRecord, Held, Met] == kinds
+    assert [StreamRecord, Received, Met] == kinds
 
 
 @pytest.mark.proves("CHN-033", "RTE-004", "RTE-005")

@@ -9,7 +9,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Persist, Send, Tell
 from weft.base.now import SECOND, Now
 from weft.cores.topology.core import Topology
-from weft.cores.topology.election import Cue, Held
+from weft.cores.topology.election import Cue, ReplicaState
 from weft.cores.topology.member import Heard
 from weft.cores.topology.memory import Place, Root
 from weft.cores.topology.messages import (
@@ -108,7 +108,7 @@ def test_an_election(role: Role, on: Event, turn: Any) -> None:
     election = made.election
     election.role, election.propose = role, 5
     made.context.is_root, made.context.is_acting = role is Role.ROOT, role is Role.ACTING
-    election._donors = {"10.0.0.7:27500": Held(99, "")}
+    election._donors = {"10.0.0.7:27500": ReplicaState(99, "")}
     if on in (Event.MAJORITY, Event.ALONE):
         made.announcer.connect(election.voters().values(), NOW)
         made.effects()

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from weft.cores.carrier import limits
-from weft.cores.carrier.memory import ChildKept, Doubted, EraKept, Held
+from weft.cores.carrier.memory import ChildKept, Doubted, EraKept, Received
 
 
 class Progress:
@@ -78,7 +78,7 @@ class ChildProgress:
         """The highest era of a child of which this node holds anything; 0: none."""
         return max(self._children.get(node, ()), default=0)
 
-    def note(self, memory: Held, lsn: int, last: int) -> None:
+    def note(self, memory: Received, lsn: int, last: int) -> None:
         """Note what this node holds, from the record at `lsn`.
 
         `last` is the lsn of the last carried record before it.

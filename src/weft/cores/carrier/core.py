@@ -26,10 +26,10 @@ from weft.cores.carrier.memory import (
     ChildKept,
     Doubted,
     GivenUp,
-    Held,
     Home,
     Met,
     MetKept,
+    Received,
     Rooted,
     Safe,
     SeenKept,
@@ -137,7 +137,7 @@ class Carrier:
         memory = from_record(record)
         parent = self.parent
         match memory:
-            case Held():
+            case Received():
                 parent.note(memory, lsn, self.outbox.seen_lsn)
             case Safe() | GivenUp():
                 if lsn > self._counted_lsn:
@@ -312,7 +312,7 @@ class Carrier:
                     self.parent.given[record.stream] = max(record.last, self.parent.given.get(record.stream, 0))
             elif type(record) is CoreRecord and record.core == CORE:
                 memory = from_record(record)
-                if type(memory) is Held:
+                if type(memory) is Received:
                     self.parent.note(memory, lsn, last)
                     self._settle_soon(now)
                 elif type(memory) is GivenUp:

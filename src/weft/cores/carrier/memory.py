@@ -32,7 +32,7 @@ class Safe(msgspec.Struct, array_like=True, frozen=True, gc=False):
     bytes: int
 
 
-class Held(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class Received(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Hop numbers of `node` in `era` are held up to `upto`."""
 
     node: bytes
@@ -120,11 +120,11 @@ class Doubted(msgspec.Struct, array_like=True, frozen=True, gc=False):
     end_lsn: int
 
 
-Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp | Met | MetKept | Home | Doubted
+Memory = Rooted | Safe | Received | ChildKept | SeenKept | SpoolKept | GivenUp | Met | MetKept | Home | Doubted
 
 KINDS: Final[dict[int, type[Memory]]] = {
     1: Safe,
-    2: Held,
+    2: Received,
     3: ChildKept,
     4: SeenKept,
     5: SpoolKept,

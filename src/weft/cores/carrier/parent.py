@@ -20,7 +20,7 @@ from weft.cores.carrier.childprogress import ChildProgress
 from weft.cores.carrier.context import Context
 from weft.cores.carrier.intake import Intake
 from weft.cores.carrier.links import Link, Strangers
-from weft.cores.carrier.memory import Doubted, Held, to_record
+from weft.cores.carrier.memory import Doubted, Received, to_record
 from weft.cores.carrier.messages import (
     DAMAGED,
     Beat,
@@ -329,10 +329,10 @@ class Parent:
         if not (self._dirty or self._volatile or self.intake.volatile):
             return
         records: list[Record] = []
-        memories: list[Held] = []
+        memories: list[Received] = []
         for link in self._dirty.values():
             if link.upto > link.written:
-                memories.append(Held(link.node, link.era, link.upto))
+                memories.append(Received(link.node, link.era, link.upto))
                 records += link.pending
                 records.append(to_record(memories[-1]))
                 link.pending, link.written = [], link.upto
@@ -400,7 +400,7 @@ class Parent:
         progress = self.progress.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
 
-    def note(self, memory: Held, lsn: int, last: int) -> None:
+    def note(self, memory: Received, lsn: int, last: int) -> None:
         """Our journal has this record at `lsn`; the last carried record before it stands at `last`."""
         self.progress.note(memory, lsn, last)
         if self._underway.get((memory.node, memory.era), 0) <= memory.upto:

@@ -17,14 +17,14 @@ from weft.cores.configuration.tally import Tally
 from weft.wire.replication import CHAINS, Bundle, KThxBai, KvSync, chain_of
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
+class LastWrite(msgspec.Struct, frozen=True, gc=False):
     """The value that a parent sends for the last write of a chain (CFG-040)."""
 
     deleted: bool = False
     prev: int | None = None
 
 
-_decode_told = msgspec.json.Decoder(Told).decode
+_decode_last = msgspec.json.Decoder(LastWrite).decode
 
 
 class Stage:
@@ -42,7 +42,7 @@ class Stage:
         self.bytes = 0
         self.tally = Tally()
         """Count and digest of the pairs."""
-        self._heard, self._said = Tally(), Tally()
+        self._heard, self._announced = Tally(), Tally()
         """Of everything received (also chains, and pairs once per topic that contains them); and of what the ends say
         was sent.
         """
@@ -75,7 +75,7 @@ class Stage:
             self.add(pair)
         self.end(bundle.end)
 
-    def _look_at(self, pair: KvSync) -> Told | None:
+    def _look_at(self, pair: KvSync) -> LastWrite | None:
         """The chain's last write in a pair, if the pair is about a chain; PeerError if it is not allowed."""
         if not pair.key.startswith(CHAINS + "/"):
             opened = [topic for topic in self._topics if topic in self.open]
@@ -83,7 +83,7 @@ class Stage:
                 raise PeerError("not-asked", pair.key)
             return None
         try:
-            return _decode_told(pair.value)
+            return _decode_last(pair.value)
         except UNREADABLE:
             raise PeerError("value", "no last write of a chain") from None
 
@@ -102,11 +102,11 @@ class Stage:
         if (before or self._context.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
             self._keep(part)
 
-    def _add_last(self, pair: KvSync, told: Told) -> None:
+    def _add_last(self, pair: KvSync, write: LastWrite) -> None:
         key = pair.key[len(CHAINS) :]
         if len(self.lasts) >= self._context.store.room.keys:
             raise PeerError("too-many", "chains")
-        self.lasts[chain_of(key)] = Last(key, pair.number, told.prev, told.deleted)
+        self.lasts[chain_of(key)] = Last(key, pair.number, write.prev, write.deleted)
 
     def end(self, end: KThxBai) -> None:
         """The end of an answer; PeerError `not-asked` if it ends no open question."""
@@ -114,7 +114,7 @@ class Stage:
         del self.open[subtree]
         self.ends[subtree] = end.number
         self.is_proved = self.is_proved and bool(end.digest)
-        self._said.join(end.count, end.digest)
+        self._announced.join(end.count, end.digest)
 
     def _asked_by(self, end: KThxBai) -> str:
         """The open question that it answers."""
@@ -128,9 +128,9 @@ class Stage:
 
         None: everything matches, or the ends name no count.
         """
-        if not self.is_proved or self._heard == self._said:
+        if not self.is_proved or self._heard == self._announced:
             return None
-        return self._said.count - self._heard.count
+        return self._announced.count - self._heard.count
 
     def close(self) -> None:
         """Journal the rest and the closing record; then replace the store."""

@@ -20,7 +20,7 @@ class Outbox:
     share.
     """
 
-    __slots__ = ("_soon", "_soon_ns", "_told", "effects", "records")
+    __slots__ = ("_emitted_at", "_soon", "_soon_ns", "effects", "records")
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
@@ -29,7 +29,7 @@ class Outbox:
         """Records that must be durable before any effect of this turn is performed."""
         self._soon: list[Record] = []
         self._soon_ns = 0
-        self._told: dict[Any, int] = {}
+        self._emitted_at: dict[Any, int] = {}
 
     # To peers, programs and the shell
 
@@ -71,13 +71,13 @@ class Outbox:
 
         Returns whether it was emitted.
         """
-        told_at = self._told.get(about)
-        if told_at is not None and mono < told_at + every_ns:
+        emitted_at = self._emitted_at.get(about)
+        if emitted_at is not None and mono < emitted_at + every_ns:
             return False
-        self._told.pop(about, None)
-        if len(self._told) >= limits.QUIET_MAX:
-            del self._told[next(iter(self._told))]
-        self._told[about] = mono
+        self._emitted_at.pop(about, None)
+        if len(self._emitted_at) >= limits.QUIET_MAX:
+            del self._emitted_at[next(iter(self._emitted_at))]
+        self._emitted_at[about] = mono
         self.tell(event)
         return True
 

@@ -62,7 +62,7 @@ class Alarms:
         """How often there was no room for another pending alert."""
         self._specs: dict[str, AlertSpec] = {}
         self._of_metric: dict[str, list[AlertSpec]] = {}
-        self._told: tuple[bytes, int] | None = None
+        self._informed: tuple[bytes, int] | None = None
         """The root that knows the firing alerts; None: no alert has ever fired here."""
         self._root = UNKNOWN_ROOT
 
@@ -81,12 +81,12 @@ class Alarms:
         elif record.kind == CLEARED:
             self.firing.pop(key_of(*_CLEARED.decode(record.data)), None)
         else:
-            self._told = _TOLD.decode(record.data)
+            self._informed = _TOLD.decode(record.data)
 
     def condense(self) -> Iterable[CoreRecord]:
         """Records from which `restore` restores the same state."""
-        if self._told is not None:
-            yield _record(TOLD, self._told)
+        if self._informed is not None:
+            yield _record(TOLD, self._informed)
         for alert in self.firing.values():
             yield _record(RAISED, alert)
 
@@ -170,8 +170,8 @@ class Alarms:
         alert = self._raised(seen)
         self.firing[seen.key] = alert
         self._outbox.keep(_record(RAISED, alert))
-        if self._told is None:
-            self._note_told()
+        if self._informed is None:
+            self._note_informed()
         self._outbox.tell(alert)
 
     def _raised(self, seen: Seen) -> AlertRaised:
@@ -205,17 +205,17 @@ class Alarms:
     def know_root(self, node: bytes, epoch: int) -> None:
         """Tell a new root the firing alerts. If none has ever fired, the root can have missed none."""
         self._root = (node, epoch)
-        if self._told is not None and self._told != self._root:
-            self._note_told()
+        if self._informed is not None and self._informed != self._root:
+            self._note_informed()
             self.tell_all()
 
-    def _note_told(self) -> None:
-        self._told = self._root
-        self._outbox.keep(_record(TOLD, self._told))
+    def _note_informed(self) -> None:
+        self._informed = self._root
+        self._outbox.keep(_record(TOLD, self._informed))
 
     def tell_all(self) -> None:
         """Tell all firing alerts, for a root that may have missed some."""
-        if self._told is not None:
+        if self._informed is not None:
             self._outbox.tell(AlertsFiring(tuple(_plain(alert) for alert in self.firing.values())))
 
 

@@ -31,7 +31,7 @@ class Refusal(NamedTuple):
 
 def approval(message: Message, interval_ms: int) -> Approval:
     """What the broker has approved; it may lengthen the interval, and never shorten it."""
-    fields = _told(message)
+    fields = _fields_of(message)
     return Approval(
         interval_ms=_whole(fields.get("heartbeat"), interval_ms, limits.INTERVAL_MS_MAX, interval_ms),
         liveness=_whole(fields.get("liveness"), limits.LIVENESS, limits.LIVENESS_MAX, limits.LIVENESS),
@@ -45,14 +45,14 @@ def approval(message: Message, interval_ms: int) -> Approval:
 
 def refusal(message: Message) -> Refusal:
     """Why the broker refused; `denied` if it gives no readable reason."""
-    answer = _told(message)
+    answer = _fields_of(message)
     fields = answer.get("fields")
     named = tuple(map(str, fields)) if isinstance(fields, list) else ()
     text = _text(answer.get("Error")) or b" ".join(message.body).decode("utf-8", "replace")[: limits.TEXT_MAX]
     return Refusal(_text(answer.get("code")) or "denied", text, named)
 
 
-def _told(message: Message) -> dict[str, Any]:
+def _fields_of(message: Message) -> dict[str, Any]:
     try:
         return msgspec.json.decode(message.body[0] if message.body else b"", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -18,7 +18,7 @@ Rank = tuple[int, bytes]
 """What a node has, epoch above counter, then its UUID (REC-010)."""
 
 
-class Held(NamedTuple):
+class ReplicaState(NamedTuple):
     """What a full replica has: its number, and the digest of its pairs in hex."""
 
     number: int
@@ -50,9 +50,9 @@ class Election:
         self._wins: list[int] = []
         self._bid_at: int | None = None
         self._victory: dict[str, Any] = {}
-        self._donors: dict[str, Held] = {}
+        self._donors: dict[str, ReplicaState] = {}
         """Full replicas heard while this root waits, with what they have (REC-016)."""
-        self._fetched: Held | None = None
+        self._fetched: ReplicaState | None = None
         """What the replica had whose store was asked for last."""
         self._is_compared = False
         """At least one replica was heard."""
@@ -219,7 +219,7 @@ class Election:
         is_sure = len(self.voters()) == 1 or (self._is_compared and has_taken)
         return Event.DUE if is_sure or not self.context.is_damaged else Event.UNSURE
 
-    def _is_better(self, held: Held) -> bool:
+    def _is_better(self, held: ReplicaState) -> bool:
         """Whether a replica has more than this root.
 
         Or the same number with other pairs, while records are lost here.
@@ -391,7 +391,7 @@ class Election:
         if self._is_doubtful:
             self._seen = max(self._seen, number)
             if polo.properties.get("is_full") is True and len(self._donors) < limits.NODES_MAX:
-                self._donors[polo.endpoint] = Held(number, str(polo.properties.get("digest", "")))
+                self._donors[polo.endpoint] = ReplicaState(number, str(polo.properties.get("digest", "")))
                 self._is_compared = True
 
     def fetch(self, cue: Cue, now: Now) -> None:

@@ -63,7 +63,7 @@ class Registry:
         self.planner = Planner(context)
         self.tickets = Tickets[Ticket]()
         self.pending: dict[bytes, int] = {}
-        self.said: dict[bytes, Located] = {}
+        self.requested: dict[bytes, Located] = {}
         """The last requested state of each record; it is in the store, or will be when its ticket is done."""
         self.unassigned: dict[bytes, Guest] = {}
         self.summons: dict[str, Summons] = {}
@@ -80,8 +80,8 @@ class Registry:
         self._count = 0
         self.was_acting = context.is_acting
         self._directory = Directory(context.atlas.groups)
-        self.said = dict(sorted(context.atlas.nodes.items()))
-        self.planner.tree.fill(self.said.values())
+        self.requested = dict(sorted(context.atlas.nodes.items()))
+        self.planner.tree.fill(self.requested.values())
         self.planner.guests.clear()
         self.planner.dead.clear()
         if context.is_root:
@@ -108,7 +108,7 @@ class Registry:
         writes = [(ROOT_KEY, value_of(record))] if record != context.atlas.root else []
         if own is not None:
             self.planner.tree.drop(context.node)
-            self.said.pop(context.node, None)
+            self.requested.pop(context.node, None)
             writes.append((node_key(own.group, own.node), b""))
         if writes:
             self._want(writes, Ticket([]))
@@ -280,14 +280,14 @@ class Registry:
 
         Other moved nodes are called when they are durable.
         """
-        fresh = [located for located in changed if self.said.get(located.node) != located]
+        fresh = [located for located in changed if self.requested.get(located.node) != located]
         writes = [(node_key(located.group, located.node), value_of(located.record)) for located in fresh]
         writes += [(node_key(located.group, located.node), b"") for located in gone]
         for located in fresh:
-            self.said[located.node] = located
+            self.requested[located.node] = located
         for located in gone:
             if located.node not in self.planner.tree.nodes:
-                self.said.pop(located.node, None)
+                self.requested.pop(located.node, None)
         if writes:
             self._want(writes, Ticket([located.node for located in fresh]))
 
@@ -329,10 +329,10 @@ class Registry:
         located = self.context.atlas.nodes.get(node)
         if located is None:
             self.planner.tree.drop(node)
-            self.said.pop(node, None)
+            self.requested.pop(node, None)
         else:
             self.planner.tree.put(located)
-            self.said[node] = located
+            self.requested[node] = located
 
     # Calling groups
 
@@ -366,7 +366,7 @@ class Registry:
     def learn(self, changes: Changes, now: Now) -> None:
         """The store has changed: nodes may match other groups now, or no longer match any (TOP-010)."""
         for node in changes.nodes:
-            if node not in self.pending and self.context.atlas.nodes.get(node) != self.said.get(node):
+            if node not in self.pending and self.context.atlas.nodes.get(node) != self.requested.get(node):
                 self._adopt(node)
         if changes.groups:
             self._directory = Directory(self.context.atlas.groups)
