@@ -214,7 +214,7 @@ async def test_what_is_asked_in_one_turn_leaves_in_one_write(monkeypatch: pytest
     flush = link.Link._flush
 
     def note(self: link.Link) -> None:
-        flushed.append(len(self._unsent))
+        flushed.append(len(self._unsaid))
         flush(self)
 
     monkeypatch.setattr(link.Link, "_flush", note)
