@@ -72,10 +72,10 @@ class Player:
 
     def _look_for_sick(self) -> None:
         for name, place in self.tree.places.items():
-            for event in place.told[self.told.get(name, 0) :]:
+            for event in place.events[self.told.get(name, 0) :]:
                 if isinstance(event, LinkSickened):
                     self.events.append(("sick", name, event.client, event.reg))
-            self.told[name] = len(place.told)
+            self.told[name] = len(place.events)
 
     def _at(self, node: str, name: str) -> Speaker:
         if (node, name) not in self.speakers:

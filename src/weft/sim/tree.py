@@ -138,7 +138,7 @@ class Place:
         self.era = 0
         self.entries: list[Entry] = []
         """Its journal."""
-        self.told: list[Any] = []
+        self.events: list[Any] = []
         self.replies: list[Any] = []
         self.clients: dict[bytes, Hearer] = {}
         self._upward = b""
@@ -199,7 +199,7 @@ class Place:
                 upto = found[-1][0] if found else work.after
                 self.running.fetched(RecordsFetched(work.holder, work.after, upto, tuple(found)), self.tree.now)
             case Tell():
-                self.told.append(effect.event)
+                self.events.append(effect.event)
             case Reply():
                 self.replies.append(effect.answer)
             case _:
