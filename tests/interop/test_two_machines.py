@@ -21,6 +21,8 @@ from tests.patience import PATIENCE_S
 PAGE: Final = ROOT / "docs" / "second-machine.md"
 LINE: Final = re.compile(r"^machine-(?P<machine>\d)\$ (?P<words>.*?)(?P<waits> &)?\s*(?:#.*)?$", re.MULTILINE)
 MORE: Final = "[store]\n[catalog]\n[doc.session.friday]\n"
+COMMAND_S: Final = 900
+"""For one command: where fifty wait for two cores, Spark alone needs more than 400 seconds."""
 WEFT: Final = [sys.executable, "-m", "weft.cli.main"]
 
 
@@ -55,7 +57,7 @@ class Machine:
         """What a command says on its output; it has to work."""
         ran = subprocess.run(
             self.net.command(self.number, [*WEFT, *words]),
-            cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=400, check=False,
+            cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=COMMAND_S, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, (
             f"machine-{self.number}: weft {shlex.join(words)}: {ran.stdout}{ran.stderr}\n{self.said()}"
