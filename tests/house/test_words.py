@@ -34,6 +34,7 @@ RUN_BY: Final = {
     "import.md": "pipeline/test_imported.py",
     "lake-mending.md": "pipeline/test_mending_page.py",
     "lake-operation.md": "pipeline/test_examples.py",
+    "lake-upkeep.md": "pipeline/test_upkeep_lake.py",
     "lake.md": "pipeline/test_examples.py",
     "observing.md": "interop/test_page_observing.py",
     "operations.md": "interop/test_pages_operations.py",

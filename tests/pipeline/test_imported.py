@@ -1,6 +1,7 @@
 """Imported logs in the tables: each sample once, values in the order of time, whatever file told of it when (PIP-095..099)."""
 
 import math
+import re
 import shlex
 import shutil
 import sys
@@ -183,6 +184,7 @@ def typed(ground: Ground, words: list[str]) -> None:
         app([*words[2:], "--lake", str(ground.lake.root)], result_action="return_value")
 
 
+@pytest.mark.proves("WEL-002", part="the page of logs of other systems: what it shows is what is printed")
 @pytest.mark.proves("PIP-095", "PIP-097", "PIP-099")
 def test_the_page_is_true(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -205,6 +207,9 @@ def test_the_page_is_true(
     ]
     counted = ground.rows("gold.completeness", "expected", "received", "silver_rows", "duplicates", "missing", "state")
     assert [(4, 4, 3, 1, 0, "complete")] == counted
+    (doubted,) = re.findall(r"^```sql\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    with Lake(ground.lake.root) as lake:
+        assert [] == lake.query(doubted).to_pylist()
 
 
 @pytest.mark.soak

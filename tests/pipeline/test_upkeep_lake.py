@@ -16,6 +16,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.cli.test_config_show import run
+from tests.pages import consoles, plain
 from tests.pipeline import oracle
 from tests.pipeline.conftest import Filled
 from tests.pipeline.ground import ERA, NET, A, B, Ground, at_ms, taken
@@ -44,6 +46,16 @@ Patch = pytest.MonkeyPatch
 LATER = date(2026, 12, 24)
 FIRST = date(2026, 11, 21)
 NOBODY = forgotten.Reason("--origin x", "a test", "nobody")
+
+
+OF_THE_PAGE = "0b9e4c1d7a224f539c105d6e7f8091a2"
+"""Who is forgotten there."""
+TOO_FEW = {
+    "silver.samples: 0 files, 0 rows",
+    "silver.samples: 0 files to one, 0 rows, 0 to 0 bytes",
+    " 0 0 0 compact",
+}
+"""What the page shows of joined files, of which the lake here has too few."""
 
 
 class Pulled(Exception):
@@ -545,3 +557,19 @@ def test_what_the_page_says_of_days_is_so() -> None:
     assert tomllib.loads(text)["lake"]["keep"] == msgspec.to_builtins(KeepTable())
     for name in re.findall(r"^\| `weft lake (\w+)", page, re.MULTILINE):
         assert app[name] is not None
+
+
+@pytest.mark.proves(
+    "WEL-002", part="the page of upkeep: what is typed works; an origin is forgotten, a table has its history"
+)
+def test_what_is_typed_of_the_page_works(lake: Layout, monkeypatch: Patch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(lake.root.parent)
+    said: list[str] = []
+    shown: list[str] = []
+    for typed in (typed for console in consoles("lake-upkeep.md") for typed in console):
+        assert not run(typed.command.replace(OF_THE_PAGE, A)), typed.command
+        said += plain(capsys.readouterr().out).splitlines()
+        shown += [plain(line) for line in typed.shown if line != "…"]
+    assert 7 == len(shown)
+    assert TOO_FEW == {line for line in shown if line not in said}
+    assert {"left the company"} == {row["why"] for row in tables_of(lake)["meta.forgotten"]}
