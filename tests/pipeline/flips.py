@@ -14,7 +14,8 @@ from weft.base.chance import Chance
 from weft.base.errors import WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
-from weft.pipeline.upkeep.log import live_files, opened, there
+from weft.pipeline.tables import there
+from weft.pipeline.upkeep.log import live_files, opened
 from weft.shell.files import Files
 from weft.shell.journal.verify import faults, verify
 

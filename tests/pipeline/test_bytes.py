@@ -25,9 +25,9 @@ from weft.lake.manifest import SegmentFault
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import SAMPLES
+from weft.pipeline.tables import SAMPLES, there
 from weft.pipeline.upkeep.compact import Bundle, joined
-from weft.pipeline.upkeep.log import live_files, there
+from weft.pipeline.upkeep.log import live_files
 from weft.pipeline.upkeep.log import opened as table_of
 from weft.shell.files import Files
 from weft.shell.journal import Journal, JournalReader

@@ -1,16 +1,19 @@
 """The session: what it promises, and what it refuses (PIP-083)."""
 
 import signal
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from py4j.protocol import MEMORY_COMMAND_NAME
+from pyspark import java_gateway
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
-from weft.base.errors import UserError
+from weft.base.errors import UserError, exit_code
 from weft.pipeline.remote import is_settable
-from weft.pipeline.session import Options, interrupt_kept, session, settings_of
+from weft.pipeline.session import Options, _start, interrupt_kept, session, settings_of
 
 GARBAGE: Final = MEMORY_COMMAND_NAME
 """Begins what is said when Python has forgotten an object of the JVM, at any time."""
@@ -51,6 +54,20 @@ def test_what_is_set_in_a_session_of_a_server_can_be(spark: SparkSession) -> Non
     settings = [key for key in settings_of(Options()) if key.startswith("spark.sql.") and is_settable(key)]
     assert "spark.sql.ansi.enabled" in settings
     assert [] == [key for key in settings if not spark.conf.isModifiable(key)]
+
+
+def test_a_java_that_is_killed_at_its_start_is_started_again_by_whoever_looks_after_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd does not start again what ends with 78: no Java is there."""
+
+    def killed(*_: object) -> None:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(java_gateway, "launch_gateway", killed)
+    with pytest.raises(UserError) as ended:
+        _start({}, Options(log=tmp_path / "spark.log"))
+    assert 3 == exit_code(ended.value.code)
 
 
 def test_a_column_costs_one_call_into_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

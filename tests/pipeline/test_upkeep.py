@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
@@ -19,14 +20,17 @@ from weft.base.errors import OurFault, UserError
 from weft.cli.lake_keep import compact as compact_by_hand
 from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
-from weft.pipeline.delta import LeaseLost, configuration_of
+from weft.pipeline.delta import REMOVALS, LeaseLost, configuration_of
 from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
 from weft.pipeline.upkeep import compact, rewrite, vacuum
+from weft.pipeline.upkeep import shorten as shortening
 from weft.pipeline.upkeep.compact import Bundle, bundles
 from weft.pipeline.upkeep.forgotten import facts
 from weft.pipeline.upkeep.history import versions
 from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, live_files, opened
 from weft.pipeline.upkeep.marks import Marks, marks_of, unfinished, unfolded
+from weft.pipeline.upkeep.shorten import shorten
+from weft.pipeline.versions import opened as version_of_table
 
 TODAY = date(2026, 11, 23)
 YESTERDAY, NOW = "2026-11-22", "2026-11-23"
@@ -259,27 +263,74 @@ def test_appends_beside_it_never_fail(lake: Layout) -> None:
 # The log.
 
 
-@pytest.mark.proves("PIP-103", part="checkpoints of the log, and its end, are the library's")
-@pytest.mark.prove("hundreds of commits")
-def test_the_log_has_a_checkpoint_every_hundred_commits_and_forgets_what_is_older_than_a_week(tmp_path: Path) -> None:
-    root = tmp_path / "progress"
-    schema = PROGRESS.schema.arrow()
-    delta = DeltaTable.create(root, schema, configuration=configuration_of(SAMPLES))
-    one = pa.Table.from_pylist([{"job": "samples", "batch": 1}], schema)
-    pq.write_table(one, root / "one.parquet")
-    for number in range(1, 202):
+@pytest.fixture
+def grown(tmp_path: Path) -> Layout:
+    """A table whose log has 251 commits, each with a file more."""
+    layout = lake_of(tmp_path / "grown")
+    root, schema = layout.table("meta", "progress"), PROGRESS.schema.arrow()
+    delta = DeltaTable.create(root, schema, configuration=configuration_of(PROGRESS))
+    as_drivers_do = PostCommitHookProperties(cleanup_expired_logs=False)
+    for number in range(1, 251):
         action = AddAction(f"{number}.parquet", 1, {}, 1, True, '{"numRecords":1}')
-        delta.update_incremental()
-        delta.create_write_transaction([action], "append", delta.schema(), [])
-        if number == 120:
-            for old in (root / "_delta_log").glob("0*"):
-                os.utime(old, ns=(0, 0))
-    log = root / "_delta_log"
-    assert ["99", "199"] == [name.name.split(".")[0].lstrip("0") for name in sorted(log.glob("*.checkpoint.parquet"))]
-    assert 199 == json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"]
-    assert not (log / f"{10:020d}.json").exists()
-    assert (log / f"{99:020d}.json").exists()
-    assert 201 == len(DeltaTable(root).file_uris())
+        delta.create_write_transaction([action], "append", delta.schema(), [], post_commithook_properties=as_drivers_do)
+    return layout
+
+
+def log_of(lake: Layout) -> list[str]:
+    """The files of a log: version and kind."""
+    log = lake.table("meta", "progress") / "_delta_log"
+    return [f"{int(file.name[:20])}{file.name[20:]}" for file in sorted(log.glob("0*"))]
+
+
+def files_at(lake: Layout, version: int) -> int:
+    return len(DeltaTable(lake.table("meta", "progress"), version=version).file_uris())
+
+
+@pytest.mark.proves("LAK-038")
+@pytest.mark.proves("PIP-103", part="checkpoints of the log are the library's")
+@pytest.mark.prove("hundreds of commits")
+def test_the_log_has_a_checkpoint_every_hundred_commits_and_forgets_what_is_older_than_a_week(grown: Layout) -> None:
+    assert ["99.checkpoint.parquet", "199.checkpoint.parquet"] == [name for name in log_of(grown) if "check" in name]
+    now_ns = time.time_ns()
+    assert 0 == shorten(grown, PROGRESS, now_ns)
+    for version in range(121):
+        os.utime(grown.table("meta", "progress") / "_delta_log" / f"{version:020d}.json", ns=(0, 0))
+    assert 99 == shorten(grown, PROGRESS, now_ns)
+    assert "99.checkpoint.parquet" == log_of(grown)[0]
+    assert [99, 121, 250] == [files_at(grown, version) for version in (99, 121, 250)]
+    assert 0 == shorten(grown, PROGRESS, now_ns)
+
+
+@pytest.mark.proves("LAK-038")
+@pytest.mark.prove("hundreds of commits")
+def test_a_log_keeps_no_more_commits_than_a_driver_can_list_each_second(
+    grown: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortening, "COMMITS_MAX", 45)
+    assert 200 == shorten(grown, PROGRESS, time.time_ns())
+    assert ["199.checkpoint.parquet", "199.json", "200.json"] == log_of(grown)[:3]
+    assert [199, 206, 250] == [files_at(grown, version) for version in (199, 206, 250)]
+    with pytest.raises(UserError) as refused:
+        version_of_table(grown.table("meta", "progress"), "meta.progress", 198)
+    assert "no-version" == refused.value.code
+
+
+def test_checkpoints_of_the_log_name_no_file_that_was_removed_an_hour_ago(lake: Layout) -> None:
+    """A driver removes one file a second and table: each checkpoint would have all of a week."""
+    join_all(lake)
+    root = lake.table("silver", "samples")
+    delta = DeltaTable(root)
+    removed = pq.read_table(checkpoint_of(delta), columns=["remove"])["remove"]
+    assert 3 == len(removed) - removed.null_count
+    delta.alter.set_table_properties({REMOVALS: "interval 0 hours"})  # as if the hour were over
+    removed = pq.read_table(checkpoint_of(DeltaTable(root)), columns=["remove"])["remove"]
+    assert 0 == len(removed) - removed.null_count
+
+
+def checkpoint_of(delta: DeltaTable) -> Path:
+    """A new checkpoint of a log."""
+    delta.create_checkpoint()
+    return Path(delta.table_uri.removeprefix("file://")) / "_delta_log" / f"{delta.version():020d}.checkpoint.parquet"
 
 
 def test_what_is_new_is_found_by_the_log_alone(lake: Layout) -> None:
@@ -333,6 +384,18 @@ def test_removals_before_a_checkpoint_of_the_log_are_known(lake: Layout) -> None
     DeltaTable(lake.table("silver", "samples")).create_checkpoint()
     append(lake, 9, 1)
     assert [] == list(vacuum.stale(lake, 24))
+
+
+def test_removals_that_the_log_has_forgotten_are_known_by_their_date(lake: Layout) -> None:
+    age(lake, 30)
+    join_all(lake)
+    delta = DeltaTable(lake.table("silver", "samples"))
+    delta.alter.set_table_properties({REMOVALS: "interval 0 hours"})
+    checkpoint_of(DeltaTable(lake.table("silver", "samples")))
+    append(lake, 9, 1)
+    assert [] == list(vacuum.stale(lake, 24))
+    age(lake, 30)
+    assert 3 == len(list(vacuum.stale(lake, 24)))
 
 
 def test_an_hour_is_the_least(lake: Layout) -> None:

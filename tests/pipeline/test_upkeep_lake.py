@@ -34,10 +34,10 @@ from weft.pipeline.fold import fresh_of
 from weft.pipeline.lease import Lease
 from weft.pipeline.settings import KeepTable, settings_of
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import BRONZE_SAMPLES, SAMPLES, VALUES
+from weft.pipeline.tables import BRONZE_SAMPLES, SAMPLES, VALUES, there
 from weft.pipeline.upkeep import compact, forget, forgotten, keeper, remove, retain
 from weft.pipeline.upkeep.forget import Choice
-from weft.pipeline.upkeep.log import Exchange, exchange, live_files, opened, there
+from weft.pipeline.upkeep.log import Exchange, exchange, live_files, opened
 from weft.pipeline.upkeep.marks import marks_of, unfinished
 
 pytestmark = pytest.mark.prove("whole batches in Spark")

@@ -27,7 +27,6 @@ from weft.lake.bucket import Access, Bucket, Listed, access_of
 from weft.lake.files import Files, LocalFiles
 from weft.lake.layout import TMP, local_path
 
-SCHEME: Final = "s3://"
 _PLACE: Final = re.compile(r"s3:/{1,2}[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*/?")
 
 

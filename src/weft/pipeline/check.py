@@ -23,9 +23,9 @@ from weft.pipeline.logdigests import adopt_log, log_proofs
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tablenumbers import TWINS_OF, TableNumbers, numbers_in, union
-from weft.pipeline.tables import STAGES, Table
+from weft.pipeline.tables import STAGES, Table, there
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
-from weft.pipeline.upkeep.log import opened, there
+from weft.pipeline.upkeep.log import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

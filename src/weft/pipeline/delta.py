@@ -13,10 +13,12 @@ at reader version 1, writer version 2, which every Delta reader opens (LAK-032).
 """
 
 import json
+import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,7 +28,7 @@ from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.digests import refuse_damaged, with_digest
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
-from weft.pipeline.tables import ADOPTING, Table
+from weft.pipeline.tables import ADOPTING, LOG, Table
 from weft.pipeline.transforms.columns import batch_in_name, columns
 from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
 RETRIES: Final = 10  # attempts of a commit that conflicts with another
 CHECKPOINT_COMMITS: Final = 100  # after as many the log gets a checkpoint
 LOG_KEPT: Final = "interval 7 days"
+REMOVALS_KEPT: Final = "interval 1 hours"
+"""How long checkpoints of the log name files that were removed.
+
+Each checkpoint has all of them: at one batch a second they would be 600,000 after a week. Vacuum needs none of them for
+longer, because a file that is removed gets the date of its removal (`date_removed`).
+"""
 TEXT_STATISTICS_MAX: Final = 256  # characters; the log keeps no range of longer texts
 NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 PARQUET: Final[dict[str, Any]] = {
@@ -55,6 +63,7 @@ SKIPPING: Final = "delta.dataSkippingStatsColumns"
 
 A number of leading columns would not include `batch`, and every search for new rows would read all files of the table.
 """
+REMOVALS: Final = "delta.deletedFileRetentionDuration"
 RANGED: Final = ("string", "bigint", "double", "timestamp", "date")
 """Types of which the log states minimum and maximum."""
 CONFLICT: Final = "Concurrent transaction failed"
@@ -107,7 +116,9 @@ class Tables:
         """The table at its newest version. If it does not exist, it is created."""
         known = self._open.get(table.full_name)
         if known is not None:
-            known.update_incremental()
+            # a name is looked up; to bring the handle up to date lists the whole log, three times with a commit
+            if (self.path(table) / LOG / f"{known.version() + 1:020d}.json").exists():
+                known.update_incremental()
             return known
         opened = self._open[table.full_name] = self._open_or_create(table)
         return opened
@@ -180,6 +191,7 @@ class Tables:
         now_ms = round(datetime.now(UTC).timestamp() * 1000)
         self._proved.update(str(self.path(table) / file.path) for file in add)
         gone = list(remove)
+        date_removed(self.path(table), gone)
         actions: list[Any] = [
             AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics)
             for file in add
@@ -196,6 +208,7 @@ class Tables:
 
     def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
         """One transaction. The lease is checked in the same version of the table from which the transaction starts."""
+        from deltalake import PostCommitHookProperties
         from deltalake.exceptions import CommitFailedError
 
         handle = self.handle(table)
@@ -208,6 +221,8 @@ class Tables:
                 handle.schema(),
                 [table.partition] if table.partition else [],
                 commit_properties=properties,
+                # else each commit examines every file of the log; upkeep does that once in a round (`shorten`)
+                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
             )
             note_commits(self.lake, table, before)
         except CommitFailedError as error:
@@ -380,6 +395,7 @@ def configuration_of(table: Table) -> dict[str, str | None]:
     return {
         "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
         "delta.logRetentionDuration": LOG_KEPT,
+        REMOVALS: REMOVALS_KEPT,
         SKIPPING: ",".join(f"`{name}`" for name in ranged),
     }
 
@@ -396,6 +412,13 @@ def data_file(root: Path, table: Table, file: Path, footer: Any = None) -> DataF
     path = file.relative_to(root).as_posix()
     statistics = json.dumps(statistics_of(footer, table.statistics()))
     return DataFile(path, file.stat().st_size, partition_of(path), footer.num_rows, statistics)
+
+
+def date_removed(root: Path, paths: Iterable[str]) -> None:
+    """Date files that are about to be removed from a table now, so that vacuum counts their age from here."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.utime(root / path)
 
 
 def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any, pa.Table]]":
@@ -489,7 +512,9 @@ def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
         handle.alter.add_columns(fresh, commit_properties=made_by_us())
         handle.update_incremental()
     wanted_properties = configuration_of(table)
-    if handle.metadata().configuration.get(SKIPPING) != wanted_properties[SKIPPING]:
-        properties = {SKIPPING: wanted_properties[SKIPPING] or ""}
+    have_properties = handle.metadata().configuration
+    changed_properties = [name for name in (SKIPPING, REMOVALS) if have_properties.get(name) != wanted_properties[name]]
+    if changed_properties:
+        properties = {name: wanted_properties[name] or "" for name in changed_properties}
         handle.alter.set_table_properties(properties, commit_properties=made_by_us())
         handle.update_incremental()

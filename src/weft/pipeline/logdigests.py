@@ -23,14 +23,13 @@ from weft.base.errors import UserError
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of, unreadable
-from weft.pipeline.tables import Table
+from weft.pipeline.tables import LOG, Table
 
 MARK: Final = b'"weft.'
 """The beginning of a property that all commits of this program have."""
 VERSIONS_PER_LIST: Final = 1_000
 HINT: Final = "_last_checkpoint"
 """The file that says which checkpoint of the log is the newest."""
-LOG: Final = "_delta_log"
 _FILE: Final = re.compile(r"(\d{20})\.(?:json|checkpoint\.parquet)")
 _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 
@@ -53,13 +52,13 @@ def note_commits(layout: Layout, table: Table, after: int) -> None:
 def note_missed(layout: Layout, table: Table) -> None:
     """Add commits of a process that ended before it could; does nothing for a log without a list."""
     if known := listed(layout, table):
-        note_commits(layout, table, max(_version(name) for name in known))
+        note_commits(layout, table, max(version_of(name) for name in known))
 
 
 def refuse_changed(layout: Layout, table: Table) -> None:
     """Raise UserError `damaged` if a file of the log that the newest version needs has changed."""
     log = _log_of(layout, table)
-    newest = max((_version(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
+    newest = max((version_of(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
     for proof in log_proofs(layout, table, newest):
         if proof.fault == "changed":
             mend = "weft lake check --deep, which names all such files; put this one back from a copy, or weft lake rebuild"
@@ -84,7 +83,7 @@ def listed(layout: Layout, table: Table) -> dict[str, str]:
 def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
     """Every file of the log from a version on, read completely and compared with its digest."""
     log = _log_of(layout, table)
-    names = sorted(file.name for file in log.iterdir() if file.name == HINT or _version(file.name) >= first)
+    names = sorted(file.name for file in log.iterdir() if file.name == HINT or version_of(file.name) >= first)
     known = listed(layout, table)  # read after the names, so that a commit made just now already has its line
 
     def prove(name: str) -> Proof | None:
@@ -122,7 +121,7 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
     log, directory = _log_of(layout, table), layout.log_digests(table.full_name)
     lines: defaultdict[int, str] = defaultdict(str)
     for name in names:
-        lines[max(_version(name), 0) // VERSIONS_PER_LIST] += f"{sha256_of(log / name)}  {name}\n"
+        lines[max(version_of(name), 0) // VERSIONS_PER_LIST] += f"{sha256_of(log / name)}  {name}\n"
     if lines:
         LocalFiles().make_directories(directory)
     for number, text in lines.items():
@@ -132,13 +131,13 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
 
 def _drop_old(layout: Layout, table: Table) -> None:
     """Delete the lists for versions that the log has dropped."""
-    oldest = min(_version(file.name) for file in _log_of(layout, table).glob("*.json"))
+    oldest = min(version_of(file.name) for file in _log_of(layout, table).glob("*.json"))
     for file in layout.log_digests(table.full_name).glob("*.sha256"):
         if int(file.stem) < oldest // VERSIONS_PER_LIST and int(file.stem):
             file.unlink(missing_ok=True)
 
 
-def _version(name: str) -> int:
+def version_of(name: str) -> int:
     """The version that a file of the log belongs to; -1 for the checkpoint hint."""
     found = _FILE.fullmatch(name)
     return int(found[1]) if found else -1

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from weft.pipeline.tables import LOG
+
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
@@ -45,7 +47,7 @@ def newest_mark(table: Path, job: str) -> Mark | None:
 
     Reads the last checkpoint of the log and the commits after it, at most a hundred, however long the log is.
     """
-    log = table / "_delta_log"
+    log = table / LOG
     last = _last_checkpoint(log)
     for commit in reversed(_commits_after(log, last)):
         for action in _actions(commit):
@@ -117,7 +119,7 @@ def _commits_after(log: Path, version: int) -> list[Path]:
 
 
 def _commit_file(table: "DeltaTable", version: int) -> Path:
-    return Path(unquote(table.table_uri.removeprefix("file://"))) / "_delta_log" / f"{version:020d}.json"
+    return Path(unquote(table.table_uri.removeprefix("file://"))) / LOG / f"{version:020d}.json"
 
 
 def _actions(commit: Path) -> Iterator[dict[str, Any]]:

@@ -143,8 +143,8 @@ class Options(NamedTuple):
 def session(options: Options | None = None) -> "SparkSession":
     """The session of this process, started on first use; later calls return the same.
 
-    Raises UserError `no-java` (exit 78), `refused-setting` naming the promise that a setting would break, `no-secret`,
-    or `unavailable` (3) if a cluster does not answer or refuses this driver's secret.
+    Raises UserError `no-java` (exit 78), `refused-setting` naming the promise that a setting would break, `no-secret`, or
+    `unavailable` (3) if Java ends at its start, or a cluster does not answer or refuses this driver's secret.
     """
     options = options or Options()
     settings = settings_of(options)
@@ -304,7 +304,8 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
                 gateway = launch(conf, {**process, "stderr": log})
     except PySparkRuntimeError as error:
         where = options.log or "its messages above"
-        raise UserError("no-java", f"Java ended before Spark had started; see {where}", "weft doctor") from error
+        mend = "start it again; weft doctor, if that does not help"
+        raise UserError("unavailable", f"Java ended before Spark had started; see {where}", mend) from error
     if options.secret is not None:  # only now, because the options at the JVM's start are visible in the process list
         conf.set(f"{AUTH}.secret", os.environ[AUTH_ENVIRONMENT])
     SparkContext(conf=conf, gateway=gateway)

@@ -24,7 +24,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.digests import proofs
 from weft.pipeline.logdigests import log_proofs
 from weft.pipeline.scan import MISSING, quoted, scan
-from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
+from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table, there
 from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
 from weft.pipeline.views.recomputed import ANY, sources
@@ -213,7 +213,7 @@ class Lake:
 
     def tables(self) -> list[Table]:
         """The tables that exist."""
-        return [table for table in ALL.values() if (self.layout.table(table.layer, table.name) / "_delta_log").is_dir()]
+        return there(self.layout)
 
     @property
     def _open(self) -> "duckdb.DuckDBPyConnection":

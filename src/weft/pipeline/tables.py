@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from weft.lake.layout import Layout
 from weft.pipeline.schemas.gold import (
     ANOMALIES,
     COMPLETENESS,
@@ -123,6 +124,13 @@ VIEWS: Final[dict[str, View]] = {
 """Views: they are queried like tables but have no files."""
 
 
+def there(layout: Layout) -> list[Table]:
+    """The tables that exist."""
+    return [table for table in ALL.values() if (layout.table(table.layer, table.name) / LOG).is_dir()]
+
+
+LOG: Final = "_delta_log"
+"""The directory of a table's log, in that of the table."""
 ADOPTING: Final = "bronze"
 """The layer whose files may be adopted segments; of such a file, only the name has the batch."""
 

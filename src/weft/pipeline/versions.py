@@ -15,13 +15,13 @@ from urllib.parse import unquote
 import msgspec
 
 from weft.base.errors import UserError
+from weft.pipeline.tables import LOG
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 AsOf = int | datetime
 """A version number, or an instant."""
-LOG: Final = "_delta_log"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ENDING: Final = ".json"
 _DIGITS: Final = 20  # digits of a version in the name of its commit
@@ -101,7 +101,7 @@ def _version_at(path: Path, name: str, wish: datetime) -> int:
     commits = sorted(file for file in (path / LOG).glob("*" + ENDING) if _is_commit(file.name))
     place = bisect_right(commits, (wish - EPOCH) // timedelta(milliseconds=1), key=_made_at)
     if place == 0 and _number(commits[0]) > 0:
-        raise _gone(name, wish.isoformat(), "its log is kept for 7 days")
+        raise _gone(name, wish.isoformat(), "its log is kept for 7 days, and for 10,000 commits at most")
     return _number(commits[place - 1]) if place else -1
 
 

@@ -34,15 +34,15 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
-from weft.pipeline.delta import partition_of
+from weft.pipeline.delta import date_removed, partition_of
 from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
 from weft.pipeline.logdigests import note_commits
 from weft.pipeline.marks import Mark, added_by, commits_of, newest_mark
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
-from weft.pipeline.upkeep.log import APP, opened, there
+from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table, there
+from weft.pipeline.upkeep.log import APP, opened
 from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
 
@@ -248,6 +248,7 @@ class Repair:
             now_ms = self.now // 1_000_000
             removals: list[Any] = [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in added]
             parts = [table.partition] if table.partition else []
+            date_removed(self._path(table), added)
             handle.create_write_transaction(removals, "append", handle.schema(), parts, commit_properties=properties)
             return
         try:

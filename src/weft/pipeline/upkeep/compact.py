@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from weft.base.errors import OurFault
 from weft.lake.layout import Layout
 from weft.pipeline.delta import DataFile
-from weft.pipeline.tables import COMPLETENESS, EDGES, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
-from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened, there
+from weft.pipeline.tables import COMPLETENESS, EDGES, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table, there
+from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened
 from weft.pipeline.upkeep.marks import Marks, looked_up
 from weft.pipeline.upkeep.rewrite import Asking, goes_on, rewritten
 

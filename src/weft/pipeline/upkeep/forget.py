@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.tables import COMPLETENESS, FORGOTTEN, LATEST, PROGRESS, SAMPLES, STAGES, TWINS, Table
+from weft.pipeline.tables import COMPLETENESS, FORGOTTEN, LATEST, PROGRESS, SAMPLES, STAGES, TWINS, Table, there
 from weft.pipeline.upkeep.forgotten import Reason, settle, stream_of, whoever
-from weft.pipeline.upkeep.log import opened, there
+from weft.pipeline.upkeep.log import opened
 from weft.pipeline.upkeep.marks import unfinished, unfolded
 from weft.pipeline.upkeep.remove import Removed, holding, some
 from weft.pipeline.upkeep.tally import subtract_removals

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.tables import ALL
-from weft.pipeline.upkeep.log import APP, opened, there
+from weft.pipeline.tables import ALL, there
+from weft.pipeline.upkeep.log import APP, opened
 
 
 class Version(NamedTuple):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
 from weft.lake.layout import Layout
-from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, partition_of
+from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, date_removed, partition_of
 from weft.pipeline.logdigests import note_commits
-from weft.pipeline.tables import ALL, Table
+from weft.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -66,11 +66,6 @@ def opened(layout: Layout, table: Table) -> "DeltaTable | None":
     return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
 
 
-def there(layout: Layout) -> list[Table]:
-    """The tables that exist."""
-    return [table for table in ALL.values() if (layout.table(table.layer, table.name) / "_delta_log").is_dir()]
-
-
 def live_files(delta: "DeltaTable", table: Table) -> list[LiveFile]:
     """The files of a version, with what the log says about them."""
     import pyarrow as pa
@@ -106,6 +101,7 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
         app_transactions=[Transaction(app, version, now_ms) for app, version in apps.items()],
     )
     partitions = [wanted.table.partition] if wanted.table.partition else []
+    date_removed(layout.table(wanted.table.layer, wanted.table.name), [file.path for file in wanted.remove])
     try:
         delta.create_write_transaction(
             _actions(wanted, now_ms), "append", delta.schema(), partitions, commit_properties=properties

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from weft.lake.layout import Layout
 from weft.pipeline.delta import NO_PARTITION
 from weft.pipeline.settings import KeepTable
-from weft.pipeline.tables import Table
+from weft.pipeline.tables import Table, there
 from weft.pipeline.upkeep.forgotten import KEEP, Reason, whoever
-from weft.pipeline.upkeep.log import LiveFile, live_files, opened, there
+from weft.pipeline.upkeep.log import LiveFile, live_files, opened
 from weft.pipeline.upkeep.marks import Marks, looked_up
 
 LAYERS: Final = ("bronze", "silver", "gold", "quarantine")

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.upkeep.log import opened, there
+from weft.pipeline.tables import there
+from weft.pipeline.upkeep.log import opened
 
 LEAST_HOURS: Final = 1  # the shortest time that may be given
 
