@@ -23,13 +23,12 @@ from weft.lake.layout import Layout
 from weft.pipeline.delta import REMOVALS, LeaseLost, configuration_of
 from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
 from weft.pipeline.upkeep import compact, rewrite, vacuum
-from weft.pipeline.upkeep import shorten as shortening
 from weft.pipeline.upkeep.compact import Bundle, bundles
 from weft.pipeline.upkeep.forgotten import facts
 from weft.pipeline.upkeep.history import versions
 from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, live_files, opened
 from weft.pipeline.upkeep.marks import Marks, marks_of, unfinished, unfolded
-from weft.pipeline.upkeep.shorten import shorten
+from weft.pipeline.upkeep.vacuum import shorten
 from weft.pipeline.versions import opened as version_of_table
 
 TODAY = date(2026, 11, 23)
@@ -306,7 +305,7 @@ def test_the_log_has_a_checkpoint_every_hundred_commits_and_forgets_what_is_olde
 def test_a_log_keeps_no_more_commits_than_a_driver_can_list_each_second(
     grown: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shortening, "COMMITS_MAX", 45)
+    monkeypatch.setattr(vacuum, "COMMITS_MAX", 45)
     assert 200 == shorten(grown, PROGRESS, time.time_ns())
     assert ["199.checkpoint.parquet", "199.json", "200.json"] == log_of(grown)[:3]
     assert [199, 206, 250] == [files_at(grown, version) for version in (199, 206, 250)]

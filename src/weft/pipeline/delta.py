@@ -221,7 +221,7 @@ class Tables:
                 handle.schema(),
                 [table.partition] if table.partition else [],
                 commit_properties=properties,
-                # else each commit examines every file of the log; upkeep does that once in a round (`shorten`)
+                # else each commit examines every file of the log; upkeep does that once in a round (`vacuum.shorten`)
                 post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
             )
             note_commits(self.lake, table, before)

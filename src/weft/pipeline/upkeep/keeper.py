@@ -23,7 +23,6 @@ from weft.pipeline.upkeep.forgotten import facts, remove, settle
 from weft.pipeline.upkeep.log import Exchange, Overtaken, exchange
 from weft.pipeline.upkeep.marks import is_uneven
 from weft.pipeline.upkeep.rewrite import Stopped
-from weft.pipeline.upkeep.shorten import shorten
 from weft.pipeline.upkeep.tally import subtract_removals
 
 FIRST_S: Final = 120.0  # after the start of a driver, which has more urgent work first
@@ -145,7 +144,7 @@ class Upkeep:
                     raise Stopped
             self._vacuumed = today
         for table in there(self.layout):
-            shorten(self.layout, table, self.timing.wall_ns())
+            vacuum.shorten(self.layout, table, self.timing.wall_ns())
 
     def _settle(self) -> None:
         settle(self.layout, self.epoch)
