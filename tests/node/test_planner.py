@@ -101,6 +101,19 @@ def test_a_root_that_no_group_wants_measures_nothing() -> None:
     assert root.change().metrics is None
 
 
+@pytest.mark.proves("CHN-070", "TOP-015")
+def test_a_root_that_no_group_wants_has_the_filters_of_all() -> None:
+    """Without them, the root of `members = ["web-*"]` kept no message, although its filter was to hold everywhere."""
+    settings = msgspec.structs.replace(settings_of({"node": {"name": "r", "level": "root"}}), follows=True)
+    root = Planner(plan_of, settings)
+    root.learn((("/CONFIG/web/members", b'["10.0.0.0/8"]'), ("/CONFIG/web/filter/hot", HOT)))
+    root.learn((("/CONFIG/global/filter/debug", DEBUG),))
+    assert [("debug", "match")] == kinds(root.change().filters)
+    root.learn((("/CONFIG/global/filter/bad", b'{"kind":"treshold"}'),))
+    change = root.change()
+    assert (None, 1) == (change.filters, len(change.refused))
+
+
 # Filters: all of a set, or none of it (CHN-070)
 
 HOT = b'{"kind":"threshold","above":90}'

@@ -26,7 +26,7 @@ from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.sim import report
 from weft.sim.canaries import catch, load
 from weft.sim.plan import plan_hash, read, write
-from weft.sim.programplan import MISDEEDS
+from weft.sim.programplan import FLEET_MAIL, MISDEEDS
 from weft.sim.programs import ANSWERS, HABITS
 from weft.sim.run import run
 from weft.sim.sometimes import PREFIX
@@ -34,9 +34,10 @@ from weft.sim.swarm import draw_plan
 from weft.sim.tree import Tree
 from weft.wire import clients
 
-BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains", "readers")}
+BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains", "readers", FLEET_MAIL)}
 QUICK = (
     "mail_hacked_before_persist",
+    "mail_for_one_parent_only",
     "mail_era_kept_over_a_restart",
     "identities_without_their_era",
     "identities_forgotten",
@@ -76,6 +77,14 @@ def test_programs_that_hang_and_die_and_answer_wrongly_cost_no_message(seed: int
 def test_what_arrives_while_a_confirming_reader_or_its_node_is_away_is_confirmed_or_given_up_by_name(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "readers"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario readers --explain")
+
+
+@pytest.mark.proves("CHN-031", "CHN-035", "RTE-007")
+@pytest.mark.varies("seed", range(2), range(1_000), prove=range(2, 10))
+def test_messages_outlive_the_machines_on_their_way(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), FLEET_MAIL))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario {FLEET_MAIL} --explain")
+    assert outcome.counts["mail journal"] > 100
 
 
 @pytest.mark.prove("all usual nights")

@@ -36,6 +36,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("durable", "lost"): "stream, origin, first, last, why: the announcement of a loss is durable here",
     ("durable", "link"): "stream, origin, era before, last before: an era link is durable here",
     ("durable", "segment"): "stream, number, claims, losses, links: a segment of the lake exists",
+    ("durable", "mail-segment"): "lists of origin, first, last: the messages that are in a segment of the lake",
     ("sent", "hello"): "parent, era, first: this node does not need its messages before `first` any more",
     ("sent", "hop"): "parent, era, number of the first, list of claims, each with `record`, `loss` or `link` behind it",
     ("sent", "hack"): "child, era, upto, safe: an acknowledgement leaves this node",

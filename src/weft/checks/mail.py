@@ -6,6 +6,7 @@ something after it. Only messages on a disk that was lost or restored from an ol
 
 from typing import Any, ClassVar, Final
 
+from weft.base.ranges import RangeSet
 from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Checker
 from weft.checks.history import Fact
@@ -102,6 +103,7 @@ class MailOnce(Checker):
         """The type of each text."""
         self.journals: dict[str, dict[Mid, Fact]] = {}
         self.texts: dict[str, Fact] = {}
+        """Where each text was in a journal first."""
         self.given: dict[Mid, str] = {}
         self.rewound: set[str] = set()
 
@@ -128,7 +130,8 @@ class MailOnce(Checker):
         if before is not fact:
             self.broken(f"{fact.node} has message {mid[1]} of {mid[0]} twice", before, fact)
         before = self.texts.setdefault(text, fact)
-        if before is not fact and node_of(mid[0]) not in self.rewound:
+        is_other = (before.value[1], before.value[2]) != mid  # two roots may hold one message
+        if is_other and node_of(mid[0]) not in self.rewound:
             self.broken(f"{fact.node} has {text} twice, as two messages", before, fact)
 
 
@@ -255,6 +258,7 @@ class MailComplete(Checker):
         ("invoke", "send"): "note_send",
         ("ok", "status"): "note_status",
         ("durable", "mail"): "note_mail",
+        ("durable", "mail-segment"): "note_segment",
         ("event", "mail-dropped"): "note_dropped",
         ("info", "quiet"): "note_quiet",
     }
@@ -267,7 +271,10 @@ class MailComplete(Checker):
         self.sent: dict[str, str] = {}
         self.promised: dict[str, Fact] = {}
         self.mids: dict[str, Mid] = {}
-        self.journaled: set[str] = set()
+        self.journaled: dict[str, set[str]] = {}
+        """By node: the texts in its journal, as a root."""
+        self.lakes: dict[str, RangeSet] = {}
+        """By origin: the numbers of messages in any lake."""
         self.dropped: set[Mid] = set()
 
     def note_types(self, fact: Fact) -> None:
@@ -278,6 +285,11 @@ class MailComplete(Checker):
 
     def note_disk(self, fact: Fact) -> None:
         self.rewound[fact.node] = fact.at
+        self.journaled.pop(fact.node, None)
+
+    def note_segment(self, fact: Fact) -> None:
+        for origin, first, last in fact.value:
+            self.lakes.setdefault(origin, RangeSet()).add(first, last)
 
     def note_send(self, fact: Fact) -> None:
         _, _, _, kind, text, is_promised = fact.value
@@ -293,16 +305,21 @@ class MailComplete(Checker):
         box, origin, sequence, _, text, _ = fact.value
         self.mids[stem(text)] = (origin, sequence)
         if box == JOURNAL:
-            self.journaled.add(stem(text))
+            self.journaled.setdefault(fact.node, set()).add(stem(text))
 
     def note_dropped(self, fact: Fact) -> None:
         origin, first, last = fact.value
         self.dropped.update([(origin, number) for number in range(first, last + 1)])
 
     def note_quiet(self, fact: Fact) -> None:
+        journaled = set[str]().union(*self.journaled.values())
         for text, promise in self.promised.items():
-            if text not in self.journaled and not self._is_excused(text, promise):
+            if text not in journaled and not self._is_in_lake(text) and not self._is_excused(text, promise):
                 self.broken(f"{text} never came to the root", promise, fact)
+
+    def _is_in_lake(self, text: str) -> bool:
+        origin, number = self.mids.get(text, ("", 0))
+        return origin in self.lakes and self.lakes[origin].covers(number, number)
 
     def _is_excused(self, text: str, promise: Fact) -> bool:
         if self.mids.get(text) in self.dropped:

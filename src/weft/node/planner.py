@@ -82,14 +82,16 @@ class Planner:
         self.group, self._metrics, self._alerts = "", (), ()
 
     def change(self) -> Change:
-        """The difference between the current plan and the last one. Nothing changes while no pair of the group is known."""
+        """The difference between the current plan and the last one. Nothing changes while no pair of the group is known.
+
+        A root that none of its groups contains measures nothing, and has the filters of all nodes.
+        """
         plan = self._plan_of(self.pairs, (self.group,) if self.group else ())
         times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
-        if self._follows and self._is_root and self._atlas.groups and not self.group and self._metrics:
-            self._metrics, self._alerts = (), ()  # its groups are known, and none of them contains this machine
-            return Change((), None, times, ())
-        if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
+        is_in_none = self._is_root and bool(self._atlas.groups) and not self.group
+        is_known = is_in_none or (self.group and any(key.startswith(prefix) for key in self.pairs))
+        if not self._follows or not is_known:
             return Change(None, None, times, ())
         filters, refused = self._changed_filters(plan)
         is_same = (plan.metrics, plan.alerts) == (self._metrics, self._alerts)

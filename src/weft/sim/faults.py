@@ -52,8 +52,13 @@ def _start(fabric: Fabric, action: Action) -> None:
 
 
 def _crash(fabric: Fabric, action: Action) -> None:
-    """`node` ends; `how`: kept, torn, lost, old; `number` 1: its kernel lives on; `second` 1: inside its next write."""
+    """`node` ends; `how`: kept, torn, lost, old; `number` 1: its kernel lives on; `second` 1: inside its next write.
+
+    `other` `below`: not if it leads, since the disk of a root holds what it has called safe.
+    """
     machine = fabric.machines[action.node]
+    if action.other == "below" and machine.level == "root":
+        return
     end = machine.doom if action.second else machine.crash
     end(action.how, is_loud=bool(action.number))
 

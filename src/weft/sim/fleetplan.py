@@ -78,6 +78,17 @@ def replace_member(draw: Draw) -> list[Action]:
     return _down(draw, draw.chance.choice(draw.members), "lost", draw.span(1))
 
 
+def replace_collector(draw: Draw) -> list[Action]:
+    """A collector is cut off from the root; then its machine is replaced, with an empty disk, unless it leads."""
+    at, name = draw.moment(), draw.chance.choice(draw.collectors)
+    cut = draw.lasts(
+        Action(at, "cut", name, draw.root, "both"), Action(at + 3 * draw.dead_ns, "mend", name, draw.root, "both")
+    )
+    died = at + draw.chance.randrange(draw.dead_ns)
+    begin = Action(died, "crash", name, "below", "lost", draw.chance.randint(0, 1))
+    return [*cut, *draw.lasts(begin, Action(died + draw.span(), "start", name))]
+
+
 def forget_root(draw: Draw) -> list[Action]:
     """The root's disk is lost; it returns before its silence is noticed, or later (S8)."""
     return _down(draw, draw.root, "lost", draw.chance.randint(SECOND // 5, 2 * draw.dead_ns))
@@ -399,6 +410,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "a root that gave up voters": Variant((restart_after_giving_up,), 1, fanouts=(2, 64)),
     "lies": Variant((lie, write)),
     "an impostor": Variant((impostor, write)),
+    "machines are replaced": Variant((replace_collector, crash_root, flap, write), skips=("mail_order",)),
     "damaged journals": Variant((damage, crash_collector, write, write), 3),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
     "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
@@ -409,7 +421,8 @@ SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
 DAMAGED: Final = "damaged journals"
-OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED)
+REPLACED: Final = "machines are replaced"
+OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED, REPLACED)
 """Those with scenarios of their own."""
 NARROW: Final = "narrow"  # sockets take few messages at once, so every snapshot is refused halfway
 TIGHT: Final = (NARROW, "snapshots")

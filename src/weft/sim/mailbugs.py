@@ -12,6 +12,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, StreamRecord
 from weft.cores.carrier.identities import Identities, Meeting
 from weft.cores.carrier.memory import CORE, KINDS, Met
+from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.context import Context
@@ -27,6 +28,8 @@ from weft.cores.chains.sessions import Sessions
 from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary
+from weft.sim.programplan import FLEET_MAIL
+from weft.wire.carried import is_mail
 from weft.wire.clients import StatusItem
 
 MET: Final = next(number for number, kind in KINDS.items() if kind is Met)
@@ -52,6 +55,20 @@ def mail_hacked_before_persist(right: Any) -> Any:
 def _is_of_mail(effect: Any) -> bool:
     records = effect.records if isinstance(effect, Persist) else ()
     return any(type(record) is CoreRecord and record.core == CORE and record.kind == MET for record in records)
+
+
+@canary(Outbox, "_item", caught_by="mail_complete", within=5, scenario=FLEET_MAIL)
+def mail_for_one_parent_only(right: Any) -> Any:
+    """What one parent has acknowledged goes to no other, although that parent may lose it."""
+
+    def item(self: Outbox, index: int, left_out: list[Any], wall: int) -> Any:
+        taken = self.__dict__["taken"] = max(self.__dict__.get("taken", 0), self.held)
+        lsn, record, size = self._slots[index]
+        if self.sent < taken and is_mail(record):
+            self._slots[index] = (lsn, None, size)
+        return right(self, index, left_out, wall)
+
+    return item
 
 
 @canary(assembly_module.MAKERS, "chains", caught_by="mail_once", within=20, scenario="mail")

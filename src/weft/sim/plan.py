@@ -56,6 +56,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     dead_after: int = 5
     quorum: str = "majority"
     groups: tuple[GroupPlan, ...] = ()
+    hands_over: tuple[str, ...] = ()
+    """Types of messages that each node hands to its parent, and the root to its journal."""
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,10 @@ import msgspec
 from weft.base.chance import Chance
 from weft.base.now import SECOND
 from weft.sim.noise import SHARE
-from weft.sim.plan import Action, Load, MailType, NodePlan, ProgramPlan, Stand
+from weft.sim.plan import Action, Load, MailType, NodePlan, Plan, ProgramPlan, Stand
 
 MAILS: Final = ("chains", "mail", "readers")
+FLEET_MAIL: Final = "fleet-mail"
 PLAIN, WORK, RISK, NEWS = "app.plain", "app.work", "app.risk", "news"
 TYPES: Final = (
     MailType(name=PLAIN),
@@ -39,6 +40,14 @@ def with_programs(nodes: tuple[NodePlan, ...], seed: str, scenario: str) -> tupl
         hands_over = () if node.level == "sensor" else OVER
         made.append(msgspec.structs.replace(node, programs=programs, hands_over=hands_over))
     return tuple(made)
+
+
+def with_senders(plan: Plan) -> Plan:
+    """The same fleet, with a program that sends on each node but the root, and filters that hand messages over."""
+    talks = ProgramPlan(name="talk", loads=(Load(type=PLAIN, kind="PARENTSOF", rate_ns=SECOND // 2, burst=2),))
+    nodes = (node if node.level == "root" else msgspec.structs.replace(node, programs=(talks,)) for node in plan.nodes)
+    fleets = (msgspec.structs.replace(fleet, hands_over=OVER) for fleet in plan.fleets)
+    return msgspec.structs.replace(plan, nodes=tuple(nodes), fleets=tuple(fleets), mail=(MailType(name=PLAIN),))
 
 
 def _small(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:

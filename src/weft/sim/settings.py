@@ -31,6 +31,8 @@ from weft.sim.plan import (
 FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
 AUTO: Final = "auto"
+HANDING: Final = ("forward", "journal")
+"""Filters of a node that is not the root, and of one that is; each does nothing where it does not belong."""
 QUICK: Final = DocTimingTable(beat=1.0, beat_most=3.0, evasive=2.0, gone=6.0)
 
 
@@ -116,8 +118,7 @@ def filters_of(node: NodePlan) -> tuple[FilterSpec, ...]:
     if not node.hands_over:
         return ()
     kind = "journal" if node.level == "root" else "forward"
-    table = {"name": kind, "kind": kind, "dir": "in", "types": list(node.hands_over)}
-    specs, mistakes = parse_filters([table])
+    specs, mistakes = parse_filters([{"name": kind} | _filter(kind, node.hands_over)])
     assert not mistakes, mistakes
     return tuple(specs)
 
@@ -132,7 +133,11 @@ def _fleet_table(plan: Plan, fleet: FleetPlan | None) -> FleetTable:
 
 def pairs_of(fleet: FleetPlan, endpoint: Callable[[str], str]) -> tuple[tuple[str, bytes], ...]:
     """The configuration with which the fleet begins."""
-    pairs = {"/CONFIG/global/heartbeat": fleet.heartbeat_ms / 1e3, "/CONFIG/global/dead_after": fleet.dead_after}
+    pairs: dict[str, Any] = {
+        "/CONFIG/global/heartbeat": fleet.heartbeat_ms / 1e3,
+        "/CONFIG/global/dead_after": fleet.dead_after,
+    }
+    pairs |= {f"/CONFIG/global/filter/{kind}": _filter(kind, fleet.hands_over) for kind in HANDING if fleet.hands_over}
     for group in fleet.groups:
         pairs |= {f"/CONFIG/{group.name}/{key}": value for key, value in _group(group, endpoint).items()}
     return tuple(sorted((key, canonical(value)) for key, value in pairs.items()))
@@ -147,6 +152,10 @@ def _group(group: GroupPlan, endpoint: Callable[[str], str]) -> dict[str, Any]:
     }
     values = {key: value for key, value in table.items() if value}
     return values | {f"metric/{metric.name}": table_of(metric) for metric in group.metrics}
+
+
+def _filter(kind: str, types: tuple[str, ...]) -> dict[str, Any]:
+    return {"kind": kind, "dir": "in", "types": list(types)}
 
 
 def table_of(metric: Metric) -> dict[str, Any]:

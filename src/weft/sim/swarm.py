@@ -17,14 +17,14 @@ from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.drawing import menu_of
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
-from weft.sim.fleetplan import FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
+from weft.sim.fleetplan import FLEET_SCENARIOS, REPLACED, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.intruders import INTRUDERS, with_intruders
 from weft.sim.keyplan import KEY_SCENARIOS, draw_keys
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
-from weft.sim.programplan import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
+from weft.sim.programplan import FLEET_MAIL, MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs, with_senders
 from weft.sim.rarely import draw_rare
 from weft.sim.storeplan import STORE_SCENARIOS, draw_store
 
@@ -355,6 +355,11 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     )
 
 
+def _draw_fleet_mail(seed: str, scenario: str) -> Plan:
+    """A fleet whose programs send messages, while its machines are replaced."""
+    return msgspec.structs.replace(with_senders(draw_fleet(seed, SMALL_FLEET, (REPLACED,))), scenario=scenario)
+
+
 def _draw_intruders(seed: str, _: str) -> Plan:
     """A fleet with keys, a store and a document, and intruders at its doors."""
     return with_intruders(share(draw_fleet(seed, SMALL_FLEET, VARIANTS), seed), seed)
@@ -373,6 +378,7 @@ OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
     (CATALOGS, draw_catalog),
     (BRIDGED, draw_bridges),
     (DOCUMENTS, draw_documents),
+    ((FLEET_MAIL,), _draw_fleet_mail),
     ((INTRUDERS,), _draw_intruders),
     (KEY_SCENARIOS, draw_keys),
     (EVERYTHING, _draw_everything),
