@@ -4,7 +4,7 @@ Contents of a journal are read from the batches that become durable, acknowledge
 chains core is asked only at rest, and now and then before, for what it counts itself.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from weft.cores.carrier.messages import SpoolDropped
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.messages import MessagesGivenUp, ReaderForgotten
 from weft.node.node import NodeEffect, Transmit
+from weft.sim.disk import Claim
 from weft.sim.programs import shown
 from weft.wire import clients, hop
 
@@ -70,6 +71,12 @@ class Mailbook:
         if isinstance(met, Met):
             origin = self.fabric.origin_name(met.origin, met.era)
             self.recorder.note(machine.name, machine.era, "durable", "met", [origin, met.numbers])
+
+    def published(self, machine: "Machine", messages: Sequence[Claim]) -> None:
+        """A segment of the lake exists, with these messages."""
+        if messages:
+            value = [[claim.origin, claim.first, claim.last] for claim in messages]
+            self.recorder.note(machine.name, machine.era, "durable", "mail-segment", value)
 
     # Sent
 

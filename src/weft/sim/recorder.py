@@ -240,9 +240,7 @@ class Recorder:
         if losses:
             self.meet("an announcement of loss in the lake")
         self.note(machine.name, machine.era, "durable", "segment", [stream, segment.number, claims, losses, []])
-        messages = [[c.origin, c.first, c.last] for c in segment.claims if c.kind == MESSAGE]
-        if messages:
-            self.note(machine.name, machine.era, "durable", "mail-segment", messages)
+        self.fabric.mailbook.published(machine, [c for c in segment.claims if c.kind == MESSAGE])
         self._tell(machine, "published", (stream, segment))
 
     # Messages on sockets.
@@ -301,9 +299,8 @@ class Recorder:
                 claim = machine.claim_of(to_record(item, frames, 0))
             except PeerError:
                 claim = None  # the receiver will judge it
-        if claim is None or claim.kind == MESSAGE:  # judged by the checkers of messages
-            return [0, "", 0, 0, LINK]
-        return [*claim[1:], claim.kind]
+        is_judged = claim is not None and claim.kind != MESSAGE  # `mailbook` records messages
+        return [*claim[1:], claim.kind] if claim is not None and is_judged else [0, "", 0, 0, LINK]
 
     def _sent_hack(self, machine: "Machine", effect: Transmit) -> None:
         message = hop.decode(effect.frames)
