@@ -285,7 +285,7 @@ def test_no_memory_of_peers_grows_beyond_its_bound(monkeypatch: pytest.MonkeyPat
     broker.dealer().send(JUNK)
     peers = vars(broker.core.connections)
     sizes = {name: len(memory) for name, memory in peers.items() if isinstance(memory, dict)}
-    assert {"_bound": 5, "_closed": 5, "_ignored": 5, "_garbled": 5, "_told": 5} == sizes
+    assert {"_bound": 5, "_closed": 5, "_ignored": 5, "_garbled": 5, "_reported": 5} == sizes
 
 
 def test_who_was_forgotten_puts_that_right_with_its_next_beat(monkeypatch: pytest.MonkeyPatch) -> None:

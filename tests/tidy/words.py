@@ -56,8 +56,6 @@ GUESSED: Final = frozenset({"kept.py", "held.py", "loose.py", "returned.py", "re
 """Modules are named by what they are, not by what was done to it."""
 SPOKEN: Final = frozenset({"said", "told", "_said", "_told", "Said", "Told"})
 """Names that say that something was spoken, and not what: an answer, the fields of a message, a line for people."""
-SPOKEN_ROOMS: Final = ("src/weft/cores/catalog/", "src/weft/torture/", "src/weft/pipeline/", "src/weft/lake/")
-"""Rooms that still have such names."""
 UNFINISHED: Final = re.compile("TO~DO|FIX~ME|XX~X|HA~CK|NotImplemented~Error".replace("~", ""))
 SILENCED: Final = re.compile(
     r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?=(?P<why>.*))"
@@ -108,7 +106,7 @@ def modules_to_be_guessed(source: Source) -> Iterator[Finding]:
 
 def names_to_be_guessed(source: Source) -> Iterator[Finding]:
     """A name says what a value is (HSE-010)."""
-    if not source.path.startswith("src/weft/") or source.path.startswith(SPOKEN_ROOMS):
+    if not source.path.startswith("src/weft/"):
         return
     names = [(node.lineno, node.id) for node in source.of(ast.Name) if isinstance(node.ctx, ast.Store)]
     names += [(node.lineno, node.attr) for node in source.of(ast.Attribute) if isinstance(node.ctx, ast.Store)]

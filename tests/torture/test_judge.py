@@ -195,7 +195,7 @@ def test_numbers_of_a_store_may_be_missing_that_only_a_lost_disk_had(
 
 def test_what_a_reader_need_not_see_any_more_is_not_waited_for(tmp_path: Path) -> None:
     book = Book(tmp_path / "history.jsonl")
-    for kind in (book.asks, book.told):
+    for kind in (book.asks, book.acknowledge):
         kind("sensor-1", "readers", "sensor-1 1", "")
     assert {"sensor-1 1": [""]} == book.possible("readers")
     book.note("sensor-1", "info", "rewound", ["lost", 10**12])
@@ -349,7 +349,7 @@ def test_memory_of_a_process_that_still_warms_up_is_shown_and_not_judged(tmp_pat
 def test_the_book_counts_what_was_acknowledged_and_keeps_every_line(tmp_path: Path) -> None:
     book = Book(tmp_path / "history")
     book.asks("root", "store", "a", 1)
-    book.told("root", "store", "a", 1)
+    book.acknowledge("root", "store", "a", 1)
     book.asks("root", "store", "a", 2)
     book.close()
     assert {"store": 1} == book.acknowledged()

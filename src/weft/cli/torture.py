@@ -100,7 +100,7 @@ def _plan(run_for: str, seed: str, path: Path | None, kinds: tuple[str, ...], *,
 def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, closed: bool, as_json: bool) -> int:
     from weft.torture import room
     from weft.torture.run import Run
-    from weft.torture.story import told
+    from weft.torture.story import lines
     from weft.torture.world import World
 
     def say(text: str) -> None:
@@ -123,5 +123,5 @@ def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, closed: bool
         shown = {"seed": plan.seed, "wrong": outcome.wrong, "directory": str(place), **outcome.figures}
         print(json.dumps(shown if not outcome.wrong else {**shown, "story": outcome.story}))
     else:
-        print("\n".join(told(outcome)), flush=True)
+        print("\n".join(lines(outcome)), flush=True)
     return NOT_SO if outcome.wrong else DONE

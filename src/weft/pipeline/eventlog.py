@@ -67,18 +67,18 @@ def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
 
 
 class Lookout:
-    """Reports changes from batch to batch of a driver; `told` is called with each event."""
+    """Reports changes from batch to batch of a driver; `on_event` is called with each event."""
 
-    def __init__(self, lake: Layout, told: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-        self.lake, self.told = lake, told
+    def __init__(self, lake: Layout, on_event: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
+        self.lake, self.on_event = lake, on_event
         self._refused_at: dict[str, float] = {}
         self._missing: dict[str, int] = {}
         self._behind: set[str] = set()
         self._batches = self._rows = 0
 
     def say(self, name: str, /, **fields: Any) -> None:
-        """Append an event, and pass it to `told`."""
-        self.told(note(self.lake, name, **fields))
+        """Append an event, and pass it to `on_event`."""
+        self.on_event(note(self.lake, name, **fields))
 
     def hear(self, done: Any) -> None:
         """Take note of a batch (`weft.pipeline.job.Done`) that is now in the tables."""

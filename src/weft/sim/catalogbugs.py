@@ -10,7 +10,7 @@ from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.liveness import DUE, Liveness
 from weft.cores.catalog.records import Registration
-from weft.cores.catalog.registry import Registry, Said
+from weft.cores.catalog.registry import Cause, Registry
 from weft.cores.catalog.states import On, State
 from weft.sim.canaries import canary
 from weft.wire.catalog.messages import HEARTBEAT, Beat
@@ -82,7 +82,7 @@ def datagram_registers(right: Any) -> Any:
         registry: Any = self._registry
         if line.id is not None and self._book.get(line.name, line.id) is None:
             instance = Instance(line.name, line.id, owner, owner)
-            registry.add(instance, Said(registration=Registration(line.name, line.id, {})))
+            registry.add(instance, Cause(registration=Registration(line.name, line.id, {})))
         answer: str = right(self, line, owner, peer, now)
         return answer
 
@@ -103,7 +103,7 @@ def late_beat_revives_who_has_left(right: Any) -> Any:
         instance = self._book.get(line.name, line.id) if line.id is not None else None
         if instance is not None and instance.state is State.INACTIVE and line.word == HEARTBEAT:
             registry: Any = self._registry
-            registry.come_back(instance, Said())
+            registry.come_back(instance, Cause())
         answer: str = right(self, line, owner, peer, now)
         return answer
 

@@ -33,23 +33,23 @@ class Book:
         """A client is about to write."""
         self.note(node, "invoke", "put", [protocol, key, value])
 
-    def told(self, node: str, protocol: str, key: str, value: Any) -> None:
+    def acknowledge(self, node: str, protocol: str, key: str, value: Any) -> None:
         """A client got the acknowledgement of its write."""
         self.note(node, "ok", "put", [protocol, key, value])
 
     def acknowledged(self) -> dict[str, int]:
         """How many writes were acknowledged, by protocol."""
         with self._lock:
-            told = [fact.value[0] for fact in self.facts if (fact.kind, fact.what) == ("ok", "put")]
-        return {protocol: told.count(protocol) for protocol in sorted(set(told))}
+            answered = [fact.value[0] for fact in self.facts if (fact.kind, fact.what) == ("ok", "put")]
+        return {protocol: answered.count(protocol) for protocol in sorted(set(answered))}
 
     def written(self, protocol: str) -> list[float]:
         """When each write was acknowledged, in order, in seconds since the beginning."""
         with self._lock:
-            told = [
+            found = [
                 fact for fact in self.facts if (fact.kind, fact.what) == ("ok", "put") and fact.value[0] == protocol
             ]
-        return [fact.at / SECOND for fact in told]
+        return [fact.at / SECOND for fact in found]
 
     def possible(self, protocol: str) -> dict[str, list[Any]]:
         """The possible values of each key: the one acknowledged last (None: none yet), and those requested since."""

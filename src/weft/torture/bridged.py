@@ -31,10 +31,10 @@ def sealed(text: str) -> bytes:
     return b"%08x %b" % (zlib.crc32(text.encode()), text.encode())
 
 
-def unsealed(said: bytes) -> str:
+def unsealed(data: bytes) -> str:
     """The text; empty if its checksum is wrong."""
-    text = said[9:].decode("utf-8", "replace")
-    return text if sealed(text) == said else ""
+    text = data[9:].decode("utf-8", "replace")
+    return text if sealed(text) == data else ""
 
 
 class Far(Service):
@@ -49,7 +49,7 @@ class Far(Service):
     def answer(self, name: str, frames: list[bytes]) -> list[bytes]:
         begin = frames.index(b"") + 1 if b"" in frames else len(frames)
         match frames[begin:]:
-            case [word, when, said, *_] if word == CALL and (text := unsealed(said)):
+            case [word, when, data, *_] if word == CALL and (text := unsealed(data)):
                 self.served[text] += 1
                 return [*frames[:begin], REPLY, when, sealed(f"{name} {text}")]
         return super().answer(name, frames)
@@ -77,8 +77,8 @@ class Caller(Client):
     def _place(self, name: str) -> str:
         """The address of a service, according to the near broker; empty: it has none now."""
         assert self.context is not None
-        said = requested(self.context, f"tcp://{self.broker}", b"u_U", name.encode())
-        record = read_json(said[2]).get(name) if said[0] == REPLY and len(said) > 2 else None
+        answer = requested(self.context, f"tcp://{self.broker}", b"u_U", name.encode())
+        record = read_json(answer[2]).get(name) if answer[0] == REPLY and len(answer) > 2 else None
         ip, port = (record.get("ip"), record.get("port")) if isinstance(record, dict) else ("", 0)
         return f"tcp://{ip}:{port}" if ip and port else ""
 
@@ -86,10 +86,10 @@ class Caller(Client):
         assert self.context is not None
         text = f"{self.at.name} {next(self.numbers)}"
         self.book.asks(self.at.name, self.protocol, text, "")
-        said = requested(self.context, place, CALL, sealed(text))
-        heard = unsealed(said[2]) if said[0] == REPLY and len(said) > 2 else ""
+        answer = requested(self.context, place, CALL, sealed(text))
+        heard = unsealed(answer[2]) if answer[0] == REPLY and len(answer) > 2 else ""
         if heard == f"{name} {text}":
-            self.book.told(self.at.name, self.protocol, text, "")
+            self.book.acknowledge(self.at.name, self.protocol, text, "")
         elif heard:
             self.misanswered += 1
 
@@ -116,8 +116,8 @@ class Tapper(Client):
             heard.connect(self._place(self.port + 1))
             self.is_over.wait(limits.LOOK_S)
             wanted = json.dumps({**self.WANTED, "id": tap}).encode()
-            said = requested(self.context, self._place(self.port), b"u_U", b"dbp.tap", wanted)
-            if said[0] != REPLY or json.loads(said[2]).get("tap") != tap:
+            answer = requested(self.context, self._place(self.port), b"u_U", b"dbp.tap", wanted)
+            if answer[0] != REPLY or json.loads(answer[2]).get("tap") != tap:
                 raise Away("no tap")
             self._listen(tap, heard)
         finally:
@@ -133,18 +133,18 @@ class Tapper(Client):
             if not heard.poll(int(limits.ANSWER_S * 1000)):
                 raise Away("the tap is silent")
             _, packed, *_ = heard.recv_multipart()
-            said = json.loads(packed)
-            self._note(tap, said)
-            if said["type"] == "end":
+            header = json.loads(packed)
+            self._note(tap, header)
+            if header["type"] == "end":
                 return
 
-    def _note(self, tap: str, said: dict[str, Any]) -> None:
+    def _note(self, tap: str, header: dict[str, Any]) -> None:
         """Note it in the form that the checker `tapped` reads."""
-        self.counts[said["type"]] += 1
-        counts = [said.get(name, 0) for name in COUNTS]
-        if said["type"] == "copy":
-            self.book.note(self.at.name, "info", "copied", [tap, said["instance"], said["seq"], ""])
-        elif said["type"] == "report":
-            self.book.note(self.at.name, "info", "tapped", [tap, said["instance"], *counts])
+        self.counts[header["type"]] += 1
+        counts = [header.get(name, 0) for name in COUNTS]
+        if header["type"] == "copy":
+            self.book.note(self.at.name, "info", "copied", [tap, header["instance"], header["seq"], ""])
+        elif header["type"] == "report":
+            self.book.note(self.at.name, "info", "tapped", [tap, header["instance"], *counts])
         else:
             self.book.note(self.at.name, "info", "untapped", [tap, *counts])

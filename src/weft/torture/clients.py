@@ -131,10 +131,10 @@ def ask(at: Machine, path: str, body: Any = None, patience_s: float = limits.ANS
         link.close()
 
 
-def read_json(said: bytes) -> Any:
+def read_json(text: bytes) -> Any:
     """An answer parsed as JSON; Away if it was altered on the way and cannot be read."""
     try:
-        return json.loads(said)
+        return json.loads(text)
     except ValueError:
         raise Away("an answer that cannot be read") from None
 
@@ -146,8 +146,8 @@ class Configuration(Client):
 
     def turn(self) -> None:
         while self.writes and not self.is_over.is_set():
-            status, told = ask(self.at, "/status", patience_s=2.0)
-            if status != http.HTTPStatus.OK or told.get("level") != "root":
+            status, answer = ask(self.at, "/status", patience_s=2.0)
+            if status != http.HTTPStatus.OK or answer.get("level") != "root":
                 raise Away("no root")
             self._write()
         self.is_over.wait(limits.LOOK_S)
@@ -155,10 +155,10 @@ class Configuration(Client):
     def _write(self) -> None:
         key, value = f"/app/torture/{self.at.name}/{self.chance.randrange(400)}", next(self.numbers)
         self.book.asks(self.at.name, self.protocol, key, value)
-        said = {"order": "set", "key": key, "value": value, "who": "torture", "ack": "quorum"}
-        status, told = ask(self.at, "/order", said, patience_s=40.0)
-        if status == http.HTTPStatus.OK and told.get("is_confirmed"):
-            self.book.told(self.at.name, self.protocol, key, value)
+        order = {"order": "set", "key": key, "value": value, "who": "torture", "ack": "quorum"}
+        status, answer = ask(self.at, "/order", order, patience_s=40.0)
+        if status == http.HTTPStatus.OK and answer.get("is_confirmed"):
+            self.book.acknowledge(self.at.name, self.protocol, key, value)
         self.pause()
 
 
@@ -205,8 +205,8 @@ class Messages(Client):
             if text is None:
                 continue
             if status["ok"] and status["why"] in ("spooled", "local"):
-                self.book.told(self.at.name, self.protocol, text, "")
-                self.book.told(self.at.name, "readers", text, "")
+                self.book.acknowledge(self.at.name, self.protocol, text, "")
+                self.book.acknowledge(self.at.name, "readers", text, "")
 
     def is_answered(self) -> bool:
         """Whether every sent message has its final status."""
@@ -308,9 +308,9 @@ class Stored(Client):
                 value = f"{self.at.name} {next(self.numbers)}" if self.chance.random() < 0.9 else None
                 self.book.asks(self.at.name, self.protocol, name, value)
                 path = StoreLink.path("t", *name.split("."))
-                told = link.ask("set_value", path=path, value=value) if value else link.ask("delete_value", path=path)
-                if "error" not in told:
-                    self.book.told(self.at.name, self.protocol, name, value)
+                answer = link.ask("set_value", path=path, value=value) if value else link.ask("delete_value", path=path)
+                if "error" not in answer:
+                    self.book.acknowledge(self.at.name, self.protocol, name, value)
                 self._read(link, name)
                 self._read(link, f"{self.chance.choice(self.writers)}.{self.chance.randrange(self.KEYS)}")
                 self.pause()
@@ -319,9 +319,9 @@ class Stored(Client):
         self.is_over.wait(limits.LOOK_S)
 
     def _read(self, link: "StoreLink", name: str) -> None:
-        told = link.ask("get_value", path=StoreLink.path("t", *name.split(".")))
-        if "error" not in told:
-            self.book.note(self.at.name, "ok", "got", [self.protocol, name, told.get("value")])
+        answer = link.ask("get_value", path=StoreLink.path("t", *name.split(".")))
+        if "error" not in answer:
+            self.book.note(self.at.name, "ok", "got", [self.protocol, name, answer.get("value")])
 
 
 class StoreLink:
@@ -350,9 +350,9 @@ class StoreLink:
     def ask(self, action: str, **fields: Any) -> dict[str, Any]:
         """Send a request that has one answer."""
         seq = self._say(action, fields)
-        while (told := self._hear()).get("seq") != seq:
+        while (answer := self._hear()).get("seq") != seq:
             continue
-        return told
+        return answer
 
     def watch(self, *elements: Any) -> Iterator[tuple[str, Any]]:
         """The entries below a path, then each change: its path with dots, and the value, None if it was deleted.
@@ -362,16 +362,16 @@ class StoreLink:
         seq = self._say("watch", {"path": self.path(*elements), "fetch": True})
         before: list[Any] = []
         while True:
-            told = self._hear()
-            if told.get("seq") != seq:
+            answer = self._hear()
+            if answer.get("seq") != seq:
                 continue
-            if "error" in told or told.get("state") == "gap":
-                raise Away(str(told.get("error", "gap")))
-            if told.get("state") == "uptodate":
+            if "error" in answer or answer.get("state") == "gap":
+                raise Away(str(answer.get("error", "gap")))
+            if answer.get("state") == "uptodate":
                 yield "", None
-            elif "path" in told:
-                before = before[: told.get("depth", 0)] + self.elements(told["path"])
-                yield ".".join(map(str, before)), told.get("value")
+            elif "path" in answer:
+                before = before[: answer.get("depth", 0)] + self.elements(answer["path"])
+                yield ".".join(map(str, before)), answer.get("value")
 
     def tree(self, *elements: Any) -> dict[str, Any]:
         """All values below a path, by their elements with dots between."""
@@ -379,17 +379,17 @@ class StoreLink:
         found: dict[str, Any] = {}
         before: list[Any] = []
         while True:
-            told = self._hear()
-            if told.get("seq") != seq:
+            answer = self._hear()
+            if answer.get("seq") != seq:
                 continue
-            if "error" in told:
-                raise Away(str(told["error"]))
-            if told.get("state") == "end":
+            if "error" in answer:
+                raise Away(str(answer["error"]))
+            if answer.get("state") == "end":
                 return found
-            if "path" in told:
-                before = before[: told.get("depth", 0)] + self.elements(told["path"])
-                if "value" in told:
-                    found[".".join(map(str, before))] = told["value"]
+            if "path" in answer:
+                before = before[: answer.get("depth", 0)] + self.elements(answer["path"])
+                if "value" in answer:
+                    found[".".join(map(str, before))] = answer["value"]
 
     def _say(self, action: str, fields: dict[str, Any]) -> int:
         seq = next(self._seq)
@@ -398,8 +398,8 @@ class StoreLink:
 
     def _hear(self) -> dict[str, Any]:
         while True:
-            for told in self._heard:
-                return dict(told)
+            for message in self._heard:
+                return dict(message)
             data = self._socket.recv(65_536)
             if not data:
                 raise EOFError
@@ -421,9 +421,9 @@ class Documents(Client):
             while self.writes and not self.is_over.is_set():
                 text = f"{self.at.name}-{next(self.numbers)}"
                 self.book.asks(self.at.name, self.protocol, text, "")
-                (told,) = link.ask("edit", {"verb": "add", "words": ["path=/", "note", f"n={text}"]})
-                if not told.get("code"):
-                    self.book.told(self.at.name, self.protocol, text, "")
+                (answer,) = link.ask("edit", {"verb": "add", "words": ["path=/", "note", f"n={text}"]})
+                if not answer.get("code"):
+                    self.book.acknowledge(self.at.name, self.protocol, text, "")
                 self.pause()
         finally:
             link.close()
@@ -440,8 +440,8 @@ class DocumentLink:
     def ask(self, verb: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
         """Send a request; returns all its answers."""
         number = struct.pack(">Q", next(self._numbers))
-        said = {"verb": verb, "session": SESSION, "args": arguments}
-        self._link.send_multipart([number, msgpack.packb(said)], zmq.DONTWAIT)
+        request = {"verb": verb, "session": SESSION, "args": arguments}
+        self._link.send_multipart([number, msgpack.packb(request)], zmq.DONTWAIT)
         answers: list[dict[str, Any]] = []
         while self._link.poll(int(limits.ANSWER_S * 1000)):
             heard, packed = self._link.recv_multipart()
@@ -517,7 +517,7 @@ class Service(Client):
                 _tell(link, b"</3")
                 # a goodbye has no answer; if it is lost, silence has the same effect a little later
                 self.is_over.wait(0.2)
-                self.book.told(self.at.name, self.protocol, name, None)
+                self.book.acknowledge(self.at.name, self.protocol, name, None)
                 return True
             if now > beat_at:
                 beat_at = now + limits.CATALOG_BEAT_S
@@ -530,7 +530,7 @@ class Service(Client):
         """Handle a message of the broker; False: register again."""
         match link.recv_multipart():
             case [_, b"OwO", *_]:
-                self.book.told(self.at.name, self.protocol, name, "active")
+                self.book.acknowledge(self.at.name, self.protocol, name, "active")
             case [_, b"<3", *_]:
                 _tell(link, b"u.u")
             case [_, b"</3" | b"(O_O)", *_] | [_]:  # a single frame was altered on the way
@@ -538,8 +538,8 @@ class Service(Client):
         return True
 
     def _answer(self, name: str, calls: "zmq.Socket[bytes]") -> None:
-        if said := self.answer(name, calls.recv_multipart()):
-            calls.send_multipart(said, zmq.DONTWAIT)
+        if answer := self.answer(name, calls.recv_multipart()):
+            calls.send_multipart(answer, zmq.DONTWAIT)
 
     def answer(self, name: str, frames: list[bytes]) -> list[bytes]:
         """The answer to a message at its own socket; empty: none."""
@@ -566,8 +566,8 @@ def listed(context: "zmq.Context[Any]", broker: str, names: list[str]) -> dict[s
     for begin in range(0, len(names), 16):
         words = [name.encode() for name in names[begin : begin + 16]]
         command, _, *body = requested(context, f"tcp://{broker}", b"u_U", *words)
-        told = json.loads(body[0]) if command == b"o_O" and body else {}
-        for name, record in told.items():
+        records = json.loads(body[0]) if command == b"o_O" and body else {}
+        for name, record in records.items():
             if isinstance(record, dict) and record.get("_dbp", {}).get("state") in ("active", "suspect"):
                 found[name] = "active"
     return found
@@ -582,9 +582,9 @@ def requested(context: "zmq.Context[Any]", endpoint: str, command: bytes, *body:
         link.send_multipart([command, struct.pack("<f", time.time()), *body])
         if not link.poll(int(limits.ANSWER_S * 1000)):
             raise Away(endpoint)
-        said = link.recv_multipart()
+        answer = link.recv_multipart()
     finally:
         link.close()
-    if len(said) < 2:  # altered on the way
+    if len(answer) < 2:  # altered on the way
         raise Away(endpoint)
-    return said
+    return answer

@@ -59,14 +59,14 @@ def configuration_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
     found: dict[str, Any] = {}
     after = ""
     while True:
-        said = {"order": "list", "subtree": KEYS, "count": PAGE, "after": after}
-        status, told = ask(at, "/order", said)
+        order = {"order": "list", "subtree": KEYS, "count": PAGE, "after": after}
+        status, answer = ask(at, "/order", order)
         if status != 200:
-            raise Away(str(told))
-        for key, _number, value in told["pairs"]:
+            raise Away(str(answer))
+        for key, _number, value in answer["pairs"]:
             found[key] = json.loads(value) if isinstance(value, str) else value
             after = key
-        if not told.get("is_more"):
+        if not answer.get("is_more"):
             return found
 
 
@@ -96,15 +96,15 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
         numbers: dict[str, RangeSet] = {}
         start = 0
         while True:
-            (told,) = asked.ask("log", {"from": start, "limit": PAGE})
-            if told.get("code"):
-                raise Away(str(told))
-            for operation in told["body"]["operations"]:
+            (answer,) = asked.ask("log", {"from": start, "limit": PAGE})
+            if answer.get("code"):
+                raise Away(str(answer))
+            for operation in answer["body"]["operations"]:
                 counted.take(operation)
                 bodies[f"{operation['source']}:{operation['sequence']}"] = digest(operation["body"].hex())
                 numbers.setdefault(str(operation["source"]), RangeSet()).add(operation["sequence"])
-            start = told["body"]["next"]
-            if start is None or start >= told["body"]["total"]:
+            start = answer["body"]["next"]
+            if start is None or start >= answer["body"]["total"]:
                 (shown,) = asked.ask("digest", {})
                 ranges = {source: list(map(list, each)) for source, each in sorted(numbers.items())}
                 return {**counted.counts, BODIES: digest(bodies), SHOWN: shown["body"]["digest"], NUMBERS: ranges}
@@ -122,8 +122,11 @@ class Notes:
     def take(self, operation: dict[str, Any]) -> None:
         """The next operation of the log."""
         first_tag = operation["body"].decode("utf-8", "replace").partition(">")[0]
-        said: dict[str, str] = dict(ATTRIBUTE.findall(first_tag))
-        whose = said.get("origsource", said.get("source", "")), said.get("origsequence", said.get("sequence", ""))
+        attributes: dict[str, str] = dict(ATTRIBUTE.findall(first_tag))
+        whose = (
+            attributes.get("origsource", attributes.get("source", "")),
+            attributes.get("origsequence", attributes.get("sequence", "")),
+        )
         if whose not in self._known:
             self._known.add(whose)
             self.counts.update(notes_in(operation))
@@ -146,10 +149,10 @@ def notes_in(operation: Any) -> Iterator[str]:
 
 def keys_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
     """The keys that a node knows, by name."""
-    status, told = ask(at, "/order", {"order": "keys"})
+    status, answer = ask(at, "/order", {"order": "keys"})
     if status != 200:
-        raise Away(str(told))
-    return {key["name"]: key["curve"] for key in told["keys"]}
+        raise Away(str(answer))
+    return {key["name"]: key["curve"] for key in answer["keys"]}
 
 
 Look = Callable[[Machine, "zmq.Context[Any]"], dict[str, Any]]
@@ -335,8 +338,8 @@ def tables_differ(lake: Path) -> list[str]:
     verdict = Check(Layout(lake)).run()
     if verdict.state == "equal":
         return []
-    said = [f"tables: {each.what} {each.ranges}"[:300] for each in verdict.differences]
-    return said or [f"tables: {verdict.state}, {verdict.waiting} segments wait"]
+    lines = [f"tables: {each.what} {each.ranges}"[:300] for each in verdict.differences]
+    return lines or [f"tables: {verdict.state}, {verdict.waiting} segments wait"]
 
 
 # Memory

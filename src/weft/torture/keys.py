@@ -64,9 +64,9 @@ class Errand:
         if not is_done and now < self._again_at:
             return
         self._again_at = 0.0
-        said = command.communicate()[0] if command is not None else None
+        output = command.communicate()[0] if command is not None else None
         try:
-            self._command = self._steps.send(said if is_done else None)
+            self._command = self._steps.send(output if is_done else None)
         except StopIteration:
             self.is_over = True
 
@@ -182,10 +182,10 @@ class Operator:
     def _at_root(self, *words: str) -> Steps[str | None]:
         """Run a command at the present root, trying the last known one first; None: it has worked nowhere."""
         for name in sorted(LEADERS, key=lambda name: name != self._root):
-            said = yield self.typed(name, *words, "--port", str(self.machines[name].port))
-            if said is not None:
+            output = yield self.typed(name, *words, "--port", str(self.machines[name].port))
+            if output is not None:
                 self._root = name
-                return said
+                return output
         return None
 
     def _come_in_first(self, names: tuple[str, ...]) -> Steps[None]:
@@ -197,10 +197,10 @@ class Operator:
         at, role = self.machines[name], "collector" if name in LEADERS else "sensor"
         where = ("--state", str(at.state), "--listen", at.host, "--port", str(at.port))
         while True:
-            said = yield from self._at_root("invite", "--role", role, "--names", name, "--json")
-            if said is None:
+            output = yield from self._at_root("invite", "--role", role, "--names", name, "--json")
+            if output is None:
                 continue
-            token = str(json.loads(said)["token"])
+            token = str(json.loads(output)["token"])
             self.secrets.add_token(token)
             joined = yield self.typed(
                 name, "join", token, str(self.place / f"{name}.toml"), "--name", name, *where, "--stay"
@@ -214,8 +214,8 @@ class Operator:
         at = self.machines[name]
         before = pair_of(at.state)
         self.secrets.add_disk(at.state)
-        said = yield self.typed(name, "key", "rotate", "--port", str(at.port))
-        if said is not None and before is not None:
+        output = yield self.typed(name, "key", "rotate", "--port", str(at.port))
+        if output is not None and before is not None:
             self.former.append(before)
             self.done["renewed"] += 1
 

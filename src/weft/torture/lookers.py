@@ -57,8 +57,8 @@ class Register(Client):
 
     def turn(self) -> None:
         while self.writes and not self.is_over.is_set():
-            status, told = ask(self.at, "/status", patience_s=2.0)
-            if status != http.HTTPStatus.OK or told.get("level") != "root":
+            status, answer = ask(self.at, "/status", patience_s=2.0)
+            if status != http.HTTPStatus.OK or answer.get("level") != "root":
                 raise Away("no root")
             self._replace(f"{SHARED}{self.chance.randrange(KEYS)}")
         self.is_over.wait(limits.LOOK_S)
@@ -67,20 +67,20 @@ class Register(Client):
         number, value = registers(self.at).get(key, (0, None))
         call, wanted = next(self.numbers), f"{self.at.name} {next(self.numbers)}"
         self.book.note("", "invoke", "call", [self.name, call, key, ["swap", value, wanted]])
-        said = {"order": "set", "key": key, "value": wanted, "if_number": number, "who": "torture", "ack": "quorum"}
-        status, told = ask(self.at, "/order", said, patience_s=40.0)
+        order = {"order": "set", "key": key, "value": wanted, "if_number": number, "who": "torture", "ack": "quorum"}
+        status, answer = ask(self.at, "/order", order, patience_s=40.0)
         if status == http.HTTPStatus.CONFLICT:
             self.book.note("", "fail", "call", [self.name, call])
-        elif status == http.HTTPStatus.OK and told.get("is_confirmed"):
+        elif status == http.HTTPStatus.OK and answer.get("is_confirmed"):
             self.book.note("", "ok", "call", [self.name, call, True])
         self.pause()
 
 
 def registers(at: Machine) -> dict[str, tuple[int, Any]]:
     """Number and value of each shared key, according to a node."""
-    status, told = ask(at, "/order", {"order": "list", "subtree": SHARED, "count": KEYS})
+    status, answer = ask(at, "/order", {"order": "list", "subtree": SHARED, "count": KEYS})
     if status != http.HTTPStatus.OK:
-        raise Away(str(told))
+        raise Away(str(answer))
     return {
-        key: (number, json.loads(value) if isinstance(value, str) else value) for key, number, value in told["pairs"]
+        key: (number, json.loads(value) if isinstance(value, str) else value) for key, number, value in answer["pairs"]
     }

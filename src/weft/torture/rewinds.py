@@ -51,8 +51,8 @@ class Rewinder:
         """Write into the history and the story what happens to disks; `status` asks a node."""
 
         def is_root(name: str) -> bool:
-            told = status(name)
-            return told is None or told.get("level") == "root"
+            answer = status(name)
+            return answer is None or answer.get("level") == "root"
 
         def note(name: str, how: str, age_s: float) -> None:
             say(f"  {name} starts on a disk that is {how}")

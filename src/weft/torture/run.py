@@ -76,12 +76,12 @@ class Desk(threading.Thread):
         """The result of a query; None: the node is away."""
         answer: queue.Queue[Any] = queue.Queue()
         self._asked.put((look, more, answer))
-        told = answer.get(timeout=limits.SETTLE_S)
-        if isinstance(told, MISSED):
+        result = answer.get(timeout=limits.SETTLE_S)
+        if isinstance(result, MISSED):
             return None
-        if isinstance(told, Exception):
-            raise told
-        return told
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def end(self) -> None:
         self._asked.put(None)
@@ -90,10 +90,10 @@ class Desk(threading.Thread):
 
 def status_of(at: Machine, _: Any) -> dict[str, Any]:
     """The status of a node."""
-    status, told = ask(at, "/status", patience_s=3.0)
+    status, answer = ask(at, "/status", patience_s=3.0)
     if status != 200:
         raise Away(at.name)
-    return dict(told)
+    return dict(answer)
 
 
 def clients_of(machines: dict[str, Machine], book: Book, seed: str) -> Iterator[Client]:
@@ -188,10 +188,10 @@ class Run:
     def _unready(self) -> str:
         """Nodes that have no place yet."""
         for name in NODES:
-            told = self.desks[name].ask(status_of)
-            cores = told["cores"] if told else {}
+            status = self.desks[name].ask(status_of)
+            cores = status["cores"] if status else {}
             carrier, configuration = cores.get("carrier", {}), cores.get("configuration", {})
-            is_placed = told and (told.get("level") == "root" or carrier.get("state") == "OPEN")
+            is_placed = status and (status.get("level") == "root" or carrier.get("state") == "OPEN")
             if not is_placed or not configuration.get("number"):
                 return f"{name} has no place"
             if name in STORES and not cores.get("store", {}).get("serves"):
@@ -282,8 +282,8 @@ class Run:
             return []  # nodes without keys; those of an older version do not know the question
         if protocol not in ("configuration", "registers"):
             return list(names)
-        told = [self.desks[name].ask(status_of) or {} for name in names]
-        trees = [status["tree"] for status in told if status.get("level") == "root"]
+        statuses = [self.desks[name].ask(status_of) or {} for name in names]
+        trees = [status["tree"] for status in statuses if status.get("level") == "root"]
         placed = {str(row.get("name")): row.get("level") for tree in trees for row in tree}
         return [name for name in names if placed.get(name) != "leaf"]
 
@@ -350,7 +350,7 @@ class Run:
         self.at_rest = self._taken()
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
         (self.world.place / "statuses.json").write_text(json.dumps(statuses), "utf-8")
-        trees = {name: told["tree"] for name, told in statuses.items() if told and told.get("level") == "root"}
+        trees = {name: status["tree"] for name, status in statuses.items() if status and status.get("level") == "root"}
         self.placed = {root: [str(row.get("name")) for row in tree] for root, tree in trees.items()}
         for names in (SENSORS, tuple(name for name in LEADERS if name not in trees), tuple(trees)):
             for late in self.world.stop(names):

@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 
 def _field(path: Path, name: str) -> str:
     try:
-        told = json.loads(_text(path) or "{}")
+        fields = json.loads(_text(path) or "{}")
     except ValueError:
         return ""
-    return str(told.get(name, ""))
+    return str(fields.get(name, ""))

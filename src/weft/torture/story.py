@@ -8,7 +8,7 @@ from weft.torture.run import Outcome
 STORY_LINES: Final = 200
 
 
-def told(outcome: Outcome) -> Iterator[str]:
+def lines(outcome: Outcome) -> Iterator[str]:
     """The lines that are printed at the end of a run."""
     figures = outcome.figures
     if outcome.wrong:

@@ -13,7 +13,7 @@ class Beacons:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._said: Beacon | None = None
+        self._beacon: Beacon | None = None
         self._next_at: int | None = None
 
     def open(self, now: Now) -> None:
@@ -31,13 +31,13 @@ class Beacons:
             net=context.settings.net,
         )
         key = context.settings.beacon_key
-        self._said = sign(beacon, secret_of(key)) if key else beacon
+        self._beacon = sign(beacon, secret_of(key)) if key else beacon
         self._next_at = now.mono
 
     def wake(self, now: Now) -> None:
         """Send a beacon if one is due; missed beacons are not made up for."""
-        if self._said is not None and self._next_at is not None and now.mono >= self._next_at:
-            self._context.send(BEACON, b"", self._said)
+        if self._beacon is not None and self._next_at is not None and now.mono >= self._next_at:
+            self._context.send(BEACON, b"", self._beacon)
             self._context.count("beacons")
             self._next_at = now.mono + self._context.settings.beacon_ns
 

@@ -84,7 +84,7 @@ class Checks:
         self._configured = [(glob(each.service), each) for each in context.settings.checks]
         self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._of: dict[tuple[str, str], list[Check]] = {}
-        self._said: dict[tuple[str, str], Any] = {}
+        self._declared: dict[tuple[str, str], Any] = {}
         """The `checks` of each record for which checks were made."""
         self._heap: list[tuple[int, int, Check]] = []
         self._waiting: deque[Check] = deque()
@@ -124,12 +124,12 @@ class Checks:
 
     def _follow(self, instance: Instance) -> None:
         declared = (instance.record.get("checks"), _place_of(instance, self.context.settings.rewrite))
-        if self._said.get(instance.key) == declared:
+        if self._declared.get(instance.key) == declared:
             return
         self._forget(instance.key)
         made = list(self._checks_of(instance))[: limits.CHECKS_PER_INSTANCE]
         if made:
-            self._of[instance.key], self._said[instance.key] = made, declared
+            self._of[instance.key], self._declared[instance.key] = made, declared
         for check in made:
             first = round(self.context.chance.random() * min(check.interval_ns, SECOND))
             self._arm(check, self.context.now.mono + first)
@@ -137,7 +137,7 @@ class Checks:
     def _forget(self, key: tuple[str, str]) -> None:
         for check in self._of.pop(key, ()):
             check.is_over = True
-        self._said.pop(key, None)
+        self._declared.pop(key, None)
 
     def _checks_of(self, instance: Instance) -> Iterator[Check]:
         place = _place_of(instance, self.context.settings.rewrite)

@@ -40,7 +40,7 @@ class Connections:
         """Until which instant each peer is ignored."""
         self._garbled: dict[bytes, array[int]] = {}
         """Instants of its last malformed messages, at most `MALFORMED_MAX`."""
-        self._told: dict[str, tuple[int, int]] = {}
+        self._reported: dict[str, tuple[int, int]] = {}
         """Per peer: when its last event was told, and how many refusals came since."""
         self._window = (0, 0)
 
@@ -134,13 +134,13 @@ class Connections:
         Bounded for all peers together (CAT-080).
         """
         now = self.context.now.mono
-        told_at, count = self._told.pop(name, (-limits.TELL_NS, 0))
+        told_at, count = self._reported.pop(name, (-limits.TELL_NS, 0))
         count += 1
         if now - told_at >= limits.TELL_NS and self._may_tell(now):
             self.context.tell(event_of(name, count))
             told_at, count = now, 0
-        _room(self._told, limits.CLOSED_MAX)
-        self._told[name] = (told_at, count)
+        _room(self._reported, limits.CLOSED_MAX)
+        self._reported[name] = (told_at, count)
 
     def _may_tell(self, now: int) -> bool:
         began_at, count = self._window

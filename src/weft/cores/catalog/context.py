@@ -75,7 +75,7 @@ class OwnMessages(Protocol):
     def heard(self, message: Message, asker: Asker) -> None:
         """A message that came to the ROUTER."""
 
-    def said(self, peer: bytes, message: Message) -> None:
+    def answered(self, peer: bytes, message: Message) -> None:
         """A message that leaves the ROUTER."""
 
     def published(self, publication: Publication) -> None:
@@ -201,7 +201,7 @@ class Context(Outbox):
         """Send a message on the ROUTER."""
         self.send(ROUTER, peer, message)
         if self.tap is not None:
-            self.tap.said(peer, message)
+            self.tap.answered(peer, message)
 
     def publish(self, publication: Publication) -> None:
         """Publish on the XPUB of events."""

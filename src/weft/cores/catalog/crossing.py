@@ -38,7 +38,7 @@ class Crossing:
         self._links, self._link_to = links, link_to
         self._own: dict[bytes, tuple[str, str]] = {}
         """By topic subscribed to here: (network, prefix); an empty network means all networks."""
-        self._said: set[tuple[str, str, str]] = set()
+        self._announced: set[tuple[str, str, str]] = set()
         """(network of the link, network, prefix) subscriptions that were sent."""
         self._numbers: Counter[tuple[str, str]] = Counter()
         self._seen: dict[Seen, None] = {}
@@ -67,12 +67,12 @@ class Crossing:
             if (link := self._link_to(net)) is not None and link.is_on
         }
         by_net = {link.net: link for link in self._links() if link.is_on}
-        for via, net, prefix in sorted(wanted - self._said):
+        for via, net, prefix in sorted(wanted - self._announced):
             by_net[via].say(wire.Sub(net, prefix))
-        for via, net, prefix in sorted(self._said - wanted):
+        for via, net, prefix in sorted(self._announced - wanted):
             if via in by_net:
                 by_net[via].say(wire.Unsub(net, prefix))
-        self._said = wanted
+        self._announced = wanted
 
     def _all_wanted(self) -> set[tuple[str, str]]:
         nets = {link.net for link in self._links() if link.is_on}
@@ -93,7 +93,7 @@ class Crossing:
 
     def lost(self, link: Link) -> None:
         """A bridge is down: its subscriptions have to be sent again."""
-        self._said = {each for each in self._said if each[0] != link.net}
+        self._announced = {each for each in self._announced if each[0] != link.net}
         self.spread()
 
     def _say_kept(self, link: Link, prefix: bytes) -> None:

@@ -41,7 +41,7 @@ class Watcher(Protocol):
         """It became INACTIVE, or was removed."""
 
 
-class Said(NamedTuple):
+class Cause(NamedTuple):
     """The input of a row of the table; fields are empty where the input has none."""
 
     asker: Asker | None = None
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     instance: Instance
     """In state NONE if it would be new."""
     cell: Cell
-    said: Said
+    cause: Cause
 
 
 class Registry:
@@ -108,7 +108,7 @@ class Registry:
         on = On.REGISTERED if instance is None or owns(asker, instance) else On.CLAIMED
         if instance is None:
             instance = _unknown(registration.name, instance_id, asker)
-        plan = self._planned(instance, on, Said(asker, registration))
+        plan = self._planned(instance, on, Cause(asker, registration))
         self._check_room(instance, on, asker)
         self._check_memory(plan)
         self._check_journal(plan)
@@ -119,10 +119,10 @@ class Registry:
         asked = records.update(body)
         instance = self._meant(asked, asker, bound)
         on = On.UPDATED if instance.state is State.NONE or owns(asker, instance) else On.MEDDLED
-        self._planned(instance, on, Said(asker))
+        self._planned(instance, on, Cause(asker))
         is_strict = self.context.settings.strict
         merged = records.merge(instance.name, instance.record, asked.changes, is_strict=is_strict)
-        plan = self._planned(instance, on, Said(asker, merged))
+        plan = self._planned(instance, on, Cause(asker, merged))
         if instance.state is State.INACTIVE:
             self._check_unique(instance)
         self._check_memory(plan)
@@ -135,14 +135,14 @@ class Registry:
             raise Refusal("not-authorised", "only an administrator removes services")
         name, instance_id = _arguments(arguments)
         instance = self._one_of(self.book.of_name(name), instance_id)
-        self.enter(self._planned(instance or _unknown(name, "", asker), On.REAPED, Said(asker, reason="deregistered")))
+        self.enter(self._planned(instance or _unknown(name, "", asker), On.REAPED, Cause(asker, reason="deregistered")))
         assert instance is not None, "what is unknown was refused"
         removed = {"name": instance.name, "instance": instance.id, "index": self.context.index}
         return (msgspec.json.encode(removed),)
 
     def enter(self, plan: Plan) -> Instance:
         """Carry out a plan, within the same turn."""
-        self._do(plan.cell, plan.instance, plan.said)
+        self._do(plan.cell, plan.instance, plan.cause)
         return plan.instance
 
     def approval(self, instance: Instance) -> bytes:
@@ -172,7 +172,7 @@ class Registry:
         if on in HEARD and cell.then is not instance.state and self.is_busy:
             self.context.count("dropped", "busy")
             return
-        self._do(cell, instance, Said(reason=reason or REASONS.get(on, "")))
+        self._do(cell, instance, Cause(reason=reason or REASONS.get(on, "")))
 
     def leave(self, instance: Instance, reason: str = "left") -> None:
         """It sent a goodbye that can be trusted."""
@@ -254,12 +254,12 @@ class Registry:
 
     # Planning
 
-    def _planned(self, instance: Instance, on: On, said: Said) -> Plan:
+    def _planned(self, instance: Instance, on: On, cause: Cause) -> Plan:
         """The row for a command. A row that denies raises its Refusal here, before anything is changed."""
         cell = TABLE[instance.state, on]
         if cell.do.startswith("deny_"):
-            self._do(cell, instance, said)
-        return Plan(instance, cell, said)
+            self._do(cell, instance, cause)
+        return Plan(instance, cell, cause)
 
     def _meant(self, asked: Update, asker: Asker, bound: Instance | None) -> Instance:
         """The instance that an update is for; one in state NONE if none is registered."""
@@ -305,7 +305,7 @@ class Registry:
 
         An instance that takes no more than before is always accepted (FLD-032).
         """
-        more = records.cost_of(plan.said.entry.record) - plan.instance.cost
+        more = records.cost_of(plan.cause.entry.record) - plan.instance.cost
         if not self._room.has_room(more) and not _is_known(plan):
             self._room.refuse()
             raise Refusal("limit", "the catalog has no memory left for more", service=plan.instance.name)
@@ -330,100 +330,100 @@ class Registry:
 
     # Rows of the table
 
-    def _do(self, cell: Cell, instance: Instance, said: Said) -> None:
-        getattr(self, cell.do)(instance, said)
+    def _do(self, cell: Cell, instance: Instance, cause: Cause) -> None:
+        getattr(self, cell.do)(instance, cause)
         assert instance.state is cell.then, (cell, instance.state)
 
-    def add(self, instance: Instance, said: Said) -> None:
+    def add(self, instance: Instance, cause: Cause) -> None:
         """Add a new instance."""
         instance.net = self.context.settings.net
-        self._describe(instance, said.entry)
+        self._describe(instance, cause.entry)
         self._become(instance, State.ACTIVE)
         self.book.put(instance)
         self._announce_begin("register", instance)
 
-    def replace_if_changed(self, instance: Instance, said: Said) -> None:
+    def replace_if_changed(self, instance: Instance, cause: Cause) -> None:
         """It registers again: a change is announced only if its record differs."""
-        if not records.is_same(instance.record, said.entry.record):
-            self._describe(instance, said.entry)
+        if not records.is_same(instance.record, cause.entry.record):
+            self._describe(instance, cause.entry)
             self.announce("register", instance)
         self.watcher().began(instance)
 
-    def replace(self, instance: Instance, said: Said) -> None:
+    def replace(self, instance: Instance, cause: Cause) -> None:
         """It is back, with a new record."""
-        self._describe(instance, said.entry)
+        self._describe(instance, cause.entry)
         self._become(instance, State.ACTIVE)
         self._announce_begin("register", instance)
 
-    def take_over(self, instance: Instance, said: Said) -> None:
+    def take_over(self, instance: Instance, cause: Cause) -> None:
         """Another owner takes over an instance whose owner has gone."""
-        instance.owner = instance.observed_ip = said.sender.owner
+        instance.owner = instance.observed_ip = cause.sender.owner
         instance.bound = b""
-        self.replace(instance, said)
+        self.replace(instance, cause)
 
-    def merge(self, instance: Instance, said: Said) -> None:
+    def merge(self, instance: Instance, cause: Cause) -> None:
         """Change some of its keys; if they are equal, nothing is announced."""
-        if records.is_same(instance.record, said.entry.record):
+        if records.is_same(instance.record, cause.entry.record):
             return
         interval_ns = instance.interval_ns
-        self._describe(instance, said.entry)
+        self._describe(instance, cause.entry)
         self.announce("update", instance)
         if instance.interval_ns != interval_ns:
             self.watcher().began(instance)
 
-    def merge_and_return(self, instance: Instance, said: Said) -> None:
+    def merge_and_return(self, instance: Instance, cause: Cause) -> None:
         """Change some of its keys; the update also shows that it is alive."""
-        self.merge(instance, said)
-        self.come_back(instance, said)
+        self.merge(instance, cause)
+        self.come_back(instance, cause)
 
-    def return_merged(self, instance: Instance, said: Said) -> None:
+    def return_merged(self, instance: Instance, cause: Cause) -> None:
         """It was INACTIVE, perhaps after a goodbye: it is back, with the new keys."""
-        self._describe(instance, said.entry)
-        self.come_back(instance, said)
+        self._describe(instance, cause.entry)
+        self.come_back(instance, cause)
 
-    def refresh(self, instance: Instance, said: Said) -> None:
+    def refresh(self, instance: Instance, cause: Cause) -> None:
         """It is alive, as expected; liveness has noted when."""
 
-    def come_back(self, instance: Instance, said: Said) -> None:
+    def come_back(self, instance: Instance, cause: Cause) -> None:
         """It was silent, and is heard again."""
         self._become(instance, State.ACTIVE)
         self._announce_begin("active", instance)
 
-    def suspect(self, instance: Instance, said: Said) -> None:
+    def suspect(self, instance: Instance, cause: Cause) -> None:
         """It is silent for too long, and may be dead."""
         self._become(instance, State.SUSPECT)
-        self.announce("suspect", instance, said.reason)
+        self.announce("suspect", instance, cause.reason)
 
-    def end(self, instance: Instance, said: Said) -> None:
+    def end(self, instance: Instance, cause: Cause) -> None:
         """It is INACTIVE; nothing is pushed to it any more."""
-        self._become(instance, State.INACTIVE, said.reason)
+        self._become(instance, State.INACTIVE, cause.reason)
         instance.bound = b""
-        self.context.count("evictions", said.reason)
-        self.announce("inactive", instance, said.reason)
+        self.context.count("evictions", cause.reason)
+        self.announce("inactive", instance, cause.reason)
         self.watcher().ended(instance)
 
-    def stay_away(self, instance: Instance, said: Said) -> None:
+    def stay_away(self, instance: Instance, cause: Cause) -> None:
         """It said goodbye: a late beat does not count."""
         self.context.count("dropped", "stays away")
 
-    def forget(self, instance: Instance, said: Said) -> None:
+    def forget(self, instance: Instance, cause: Cause) -> None:
         """Remove it from the book."""
         instance.bound = b""
-        self.context.count("evictions", said.reason)
+        self.context.count("evictions", cause.reason)
         self.book.drop(instance)
-        self.announce("remove", instance, said.reason)
+        self.announce("remove", instance, cause.reason)
         instance.state = State.NONE
         self.watcher().ended(instance)
 
-    def deny_unknown(self, instance: Instance, said: Said) -> None:
+    def deny_unknown(self, instance: Instance, cause: Cause) -> None:
         """Refuse: it is not registered."""
         raise Refusal("not-registered", "service is not registered", service=instance.name)
 
-    def deny_taken(self, instance: Instance, said: Said) -> None:
+    def deny_taken(self, instance: Instance, cause: Cause) -> None:
         """Refuse: a live instance of another owner has it."""
         raise Refusal("name-taken", "another owner has this instance", service=instance.name)
 
-    def deny_foreign(self, instance: Instance, said: Said) -> None:
+    def deny_foreign(self, instance: Instance, cause: Cause) -> None:
         """Refuse: it belongs to another owner."""
         raise Refusal("not-owner", "the instance is another owner's", service=instance.name)
 
@@ -463,7 +463,7 @@ def owns(asker: Asker, instance: Instance) -> bool:
 def _is_known(plan: Plan) -> bool:
     """Whether the plan would change nothing."""
     is_active = plan.instance.state is State.ACTIVE
-    return is_active and records.is_same(plan.instance.record, plan.said.entry.record)
+    return is_active and records.is_same(plan.instance.record, plan.cause.entry.record)
 
 
 def _unknown(name: str, instance_id: str, asker: Asker) -> Instance:

@@ -34,7 +34,7 @@ OUTCOMES: Final = {"acknowledge": "acknowledged", "disconnect": "closed", "part"
 """The outcome of a request, for rows that fix it; elsewhere it comes with the answer (CAT-082)."""
 
 
-class Said(NamedTuple):
+class Response(NamedTuple):
     """The input of a row of the table; fields are empty where the input has none."""
 
     instance: Instance | None = None
@@ -79,8 +79,8 @@ class Serving:
         if hearer is None:  # the codec lets no other command through
             self._garbled(asker, "unknown-command")
             return
-        heard, said = hearer(self, asker, message)
-        self._turn(asker, heard, said, message.command)
+        heard, response = hearer(self, asker, message)
+        self._turn(asker, heard, response, message.command)
 
     def garbled(self, order: Garbled, now: Now) -> None:
         """An unreadable message: counted; after too many, the peer is ignored (R14)."""
@@ -90,12 +90,12 @@ class Serving:
 
     def _garbled(self, asker: Asker, code: str) -> None:
         if self.connections.count_garbled(asker.peer, code):
-            self._turn(asker, Heard.FLOODED, Said(), b"")
+            self._turn(asker, Heard.FLOODED, Response(), b"")
 
     def _link_of(self, peer: bytes) -> Link:
         link = self.connections.state_of(peer)
         if link is Link.IGNORED and self.connections.is_over(peer):
-            self._turn(Asker(peer, "", "", (), b""), Heard.MINUTE, Said(), b"")
+            self._turn(Asker(peer, "", "", (), b""), Heard.MINUTE, Response(), b"")
             return self.connections.state_of(peer)
         return link
 
@@ -116,52 +116,52 @@ class Serving:
 
     # Commands: what each is, by the table, and what there is to say
 
-    def _hear_request(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _hear_request(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         if self.asking is not None and (elsewhere := self.asking.asks(message.body)) is not None:
             self.asking.ask(asker, *elsewhere)
-            return Heard.ASKED, Said(self._bound(asker))
+            return Heard.ASKED, Response(self._bound(asker))
         try:
-            return Heard.ASKED, Said(self._bound(asker), wire.REPLY, self.queries.answer(message.body, asker))
+            return Heard.ASKED, Response(self._bound(asker), wire.REPLY, self.queries.answer(message.body, asker))
         except Refusal as refusal:
             return self._denied(asker, refusal)
 
-    def _hear_registration(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _hear_registration(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         try:
             plan = self.registry.plan(_first(message), asker)
         except Refusal as refusal:
             return self._denied(asker, refusal)
         if asker.is_dealer and self.connections.state_of(asker.peer) is Link.BOUND:
-            return Heard.REGISTERED, Said()  # R12: the table closes the connection, and nothing is registered
+            return Heard.REGISTERED, Response()  # R12: the table closes the connection, and nothing is registered
         instance = self.registry.enter(plan)
-        return Heard.REGISTERED, Said(instance, wire.APPROVED, (self.registry.approval(instance),), "approved")
+        return Heard.REGISTERED, Response(instance, wire.APPROVED, (self.registry.approval(instance),), "approved")
 
-    def _hear_update(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _hear_update(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         try:
             instance = self.registry.update(_first(message), asker, self._bound(asker))
         except Refusal as refusal:
             return self._denied(asker, refusal)
-        return Heard.ASKED, Said(instance, wire.AWK, (), "acknowledged")
+        return Heard.ASKED, Response(instance, wire.AWK, (), "acknowledged")
 
-    def _hear_beat(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _hear_beat(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         instance = self._named(asker, message)
-        return (Heard.STRAY, Said()) if instance is None else (Heard.BEAT, Said(instance))
+        return (Heard.STRAY, Response()) if instance is None else (Heard.BEAT, Response(instance))
 
-    def _hear_awk(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
-        return Heard.AWK, Said(self._bound(asker))
+    def _hear_awk(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
+        return Heard.AWK, Response(self._bound(asker))
 
-    def _hear_goodbye(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
-        return Heard.LEFT, Said(self._named(asker, message) or self._bound(asker))
+    def _hear_goodbye(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
+        return Heard.LEFT, Response(self._named(asker, message) or self._bound(asker))
 
-    def _hear_misplaced(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
-        return Heard.MISPLACED, Said()
+    def _hear_misplaced(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
+        return Heard.MISPLACED, Response()
 
-    def _refuse_exit(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _refuse_exit(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         return self._denied(asker, Refusal("not-authorised", "no peer may stop or change a broker"))
 
-    def _refuse_peers(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+    def _refuse_peers(self, asker: Asker, message: Message) -> tuple[Heard, Response]:
         return self._denied(asker, Refusal("unsupported", "this broker has no bridges and no taps"))
 
-    def _denied(self, asker: Asker, refusal: Refusal) -> tuple[Heard, Said]:
+    def _denied(self, asker: Asker, refusal: Refusal) -> tuple[Heard, Response]:
         """The answer with the reason of a refusal (CAT-008, CAT-080)."""
         self.connections.count_denied(asker, refusal)
         why: dict[str, Any] = {"Error": refusal.why, "code": refusal.code}
@@ -169,11 +169,11 @@ class Serving:
             why["service"] = refusal.service
         if refusal.fields:
             why["fields"] = refusal.fields
-        return Heard.ASKED, Said(None, wire.DENIED, (msgspec.json.encode(why),), "denied")
+        return Heard.ASKED, Response(None, wire.DENIED, (msgspec.json.encode(why),), "denied")
 
     # Rows of the table
 
-    def _turn(self, asker: Asker, heard: Heard, said: Said, command: bytes) -> None:
+    def _turn(self, asker: Asker, heard: Heard, response: Response, command: bytes) -> None:
         """Do what the table says. Without a row nothing happens, and that is counted.
 
         Only a DEALER's messages change its state.
@@ -183,51 +183,51 @@ class Serving:
         if cell is None:
             self.context.count("dropped", f"{heard.name.lower()} while {before.name.lower()}")
             return
-        getattr(self, cell.do)(asker, said)
+        getattr(self, cell.do)(asker, response)
         if command:
-            self.context.counters["requests", _label(command, OUTCOMES.get(cell.do, said.outcome))] += 1
+            self.context.counters["requests", _label(command, OUTCOMES.get(cell.do, response.outcome))] += 1
 
-    def approve(self, asker: Asker, said: Said) -> None:
+    def approve(self, asker: Asker, response: Response) -> None:
         """It is registered, and its connection speaks for it."""
-        self._heard(asker, said.instance)
-        self._bind(asker, said.instance)
-        self._say(asker, said.command, said.body)
+        self._heard(asker, response.instance)
+        self._bind(asker, response.instance)
+        self._say(asker, response.command, response.body)
 
-    def answer(self, asker: Asker, said: Said) -> None:
+    def answer(self, asker: Asker, response: Response) -> None:
         """Answer a request; a request of an instance's owner is also a sign of life (BEA-011)."""
-        self._heard(asker, said.instance)
-        if said.command:  # otherwise another broker is asked first
-            self._say(asker, said.command, said.body)
+        self._heard(asker, response.instance)
+        if response.command:  # otherwise another broker is asked first
+            self._say(asker, response.command, response.body)
 
-    def acknowledge(self, asker: Asker, said: Said) -> None:
+    def acknowledge(self, asker: Asker, response: Response) -> None:
         """Answer a beat with `u.u`; from now on this connection speaks for the instance (BEA-019, CAT-021)."""
-        self._heard(asker, said.instance)
-        self._bind(asker, said.instance)
+        self._heard(asker, response.instance)
+        self._bind(asker, response.instance)
         self._say(asker, wire.AWK)
 
-    def disconnect(self, asker: Asker, said: Said) -> None:
+    def disconnect(self, asker: Asker, response: Response) -> None:
         """Send `</3`, and nothing after it; the instance is not changed."""
         self._say(asker, wire.DISCONNECT)
         self._close(asker)
 
-    def part(self, asker: Asker, said: Said) -> None:
+    def part(self, asker: Asker, response: Response) -> None:
         """Close the connection; its instance leaves too (R11, R17)."""
-        if said.instance is not None:
-            self.registry.move(said.instance, On.LEFT)
+        if response.instance is not None:
+            self.registry.move(response.instance, On.LEFT)
         if not asker.is_dealer:
             self._say(asker, wire.AWK)
         self._close(asker)
 
-    def note(self, asker: Asker, said: Said) -> None:
+    def note(self, asker: Asker, response: Response) -> None:
         """It answers our `<3`; that needs no answer (BEA-016, BEA-019)."""
-        self._heard(asker, said.instance, "probe")
+        self._heard(asker, response.instance, "probe")
 
-    def ignore(self, asker: Asker, said: Said) -> None:
+    def ignore(self, asker: Asker, response: Response) -> None:
         """Ignore it for a minute."""
         self._unbind(asker.peer)
         self.connections.ignore(asker.peer)
 
-    def pardon(self, asker: Asker, said: Said) -> None:
+    def pardon(self, asker: Asker, response: Response) -> None:
         """The minute is over."""
         self.connections.clear(asker.peer)
 
@@ -295,7 +295,7 @@ def _first(message: Message) -> bytes:
     return message.body[0] if message.body else b""
 
 
-HEARERS: Final[dict[bytes, Callable[[Serving, Asker, Message], tuple[Heard, Said]]]] = {
+HEARERS: Final[dict[bytes, Callable[[Serving, Asker, Message], tuple[Heard, Response]]]] = {
     wire.REQUEST: Serving._hear_request,
     wire.REGISTRATION: Serving._hear_registration,
     wire.UPDATE: Serving._hear_update,

@@ -217,13 +217,13 @@ class Taps:
         else:
             self.context.send(MONITOR, source.peer, taps.message_of(taps.Beat(tap.id), message.time))
 
-    def _is_of(self, member: Member, said: taps.FromService, source: Source) -> bool:
+    def _is_of(self, member: Member, message: taps.FromService, source: Source) -> bool:
         """Whether the message is the member's: with its proof, and from the address it registered from.
 
         Its copies follow then.
         """
         address = source.kind.partition(" ")[2] or "127.0.0.1"
-        if isinstance(said, taps.Report) and said.proof == member.proof and address == member.address:
+        if isinstance(message, taps.Report) and message.proof == member.proof and address == member.address:
             member.peer = source.peer
         return bool(member.peer) and member.peer == source.peer
 
@@ -236,7 +236,7 @@ class Taps:
         if message.command != TAP:
             self._passed("in", "router", f"{asker.address}/{asker.peer.hex()}", commands.encode(message))
 
-    def said(self, peer: bytes, message: Message) -> None:
+    def answered(self, peer: bytes, message: Message) -> None:
         """A message to a peer of the ROUTER."""
         if message.command != TAP and self._hidden != (peer, self.context.now.mono):
             self._passed("out", "router", f"/{peer.hex()}", commands.encode(message))

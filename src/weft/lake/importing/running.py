@@ -42,10 +42,10 @@ def import_files(
     paths: Sequence[Path],
     wish: Wish,
     now_ns: int,
-    told: Callable[[Report], None] = lambda _: None,
+    on_report: Callable[[Report], None] = lambda _: None,
     files: LocalFiles | None = None,
 ) -> list[Report]:  # tidy: what, how, when, and a callback for progress, which is also the seam for tests
-    """Import files; returns the outcome for each, in order. `told` is called with it after every block.
+    """Import files; returns the outcome for each, in order. `on_report` is called with it after every block.
 
     Raises OSError and UserError, of which `lease-held` means that another process imports the same dataset now: a drain
     may have one writer only.
@@ -53,7 +53,7 @@ def import_files(
     with alone(lake, drain_of(wish.dataset)):
         sink = Sink(lake, wish.dataset, now_ns, files)
         try:
-            reports = [_import_file(sink, path, wish, told) for path in paths]
+            reports = [_import_file(sink, path, wish, on_report) for path in paths]
         except UserError:
             sink.cut()  # rows that were read so far stay
             raise
@@ -61,7 +61,7 @@ def import_files(
         return reports
 
 
-def _import_file(sink: Sink, path: Path, wish: Wish, told: Callable[[Report], None]) -> Report:
+def _import_file(sink: Sink, path: Path, wish: Wish, on_report: Callable[[Report], None]) -> Report:
     report = Report(file=str(path))
     work = FileImport(sink, base_name(path), report)
     try:
@@ -70,7 +70,7 @@ def _import_file(sink: Sink, path: Path, wish: Wish, told: Callable[[Report], No
             if block.lines:
                 work.parser = work.parser or _parser(block, wish, report)
                 work.take(block)
-                told(report)
+                on_report(report)
     except BaseException:
         work.discard()
         raise
