@@ -111,7 +111,7 @@ def _refused(output: bytes) -> Output:
     r"""The error that a command has printed, as an answer.
 
     >>> _refused(b"weft: there is no lake in x\n  try: --lake DIR\n")
-    Told(text=b'', error='there is no lake in x', mend='--lake DIR')
+    Output(text=b'', error='there is no lake in x', mend='--lake DIR')
     """
     text, _, mend = output.decode("utf-8", "replace").strip()[: limits.WHY_MAX].partition("\n  try: ")
     return Output(error=text.removeprefix("weft: ") or "the question could not be asked", mend=mend)
