@@ -66,7 +66,7 @@ def test_every_variant_is_drawn_somewhere() -> None:
     drawn |= {
         draw_plan(str(seed), name).menu[0]
         for seed in range(20)
-        for name in ("shapes", "liars", "snapshots", "given-up", "fleet-damages")
+        for name in ("shapes", "liars", "snapshots", "given-up", "fleet-damages", "fleet-mail")
     }
     assert drawn == set(VARIANTS)
     assert all(set(names) <= set(VARIANTS) for names in FLEET_SCENARIOS.values())
