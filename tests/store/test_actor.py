@@ -331,6 +331,15 @@ def split(node: Alone, *own: str) -> None:
     node.said.clear()
 
 
+def test_who_is_on_the_list_pings_in_the_turn_of_its_place() -> None:
+    node = Alone(found=True)
+    split(node, "a", "w")
+    node.ping("b", "a", "w", value=[60, 1])
+    due = node.now + CYCLE + round(GAP * turn(2, 3))
+    assert [] == pings(node.until(due - 1))
+    assert [["w", "b", "a"]] == [what["history"] for what in pings(node.until(due))]
+
+
 @pytest.mark.proves("PNG-034")
 @pytest.mark.parametrize(("own", "place"), [(("w", "b"), 0), (("a", "w"), 1), (("a", "b", "w"), 2)])
 def test_two_sides_that_meet_recover_and_the_own_list_is_said_again(own: tuple[str, ...], place: int) -> None:

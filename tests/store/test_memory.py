@@ -94,6 +94,7 @@ def test_what_a_later_version_wrote_stops_the_start_and_other_parts_are_left_alo
         CoreRecord("store", 31, b"\x90"),
         CoreRecord("store", 1, b"\xc0"),
         StreamRecord(Stream.STORE, "me", None, 1, 0, 0, "p", b"", {}),
+        StreamRecord(Stream.STORE, "me", None, 1, 0, 0, "p", b"", {"chain": [("me", "first")], "cut": False}),
     ):
         with pytest.raises(OurFault):
             node.replica.restore([(3, record)])

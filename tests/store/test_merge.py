@@ -298,6 +298,15 @@ def test_more_entries_than_allowed_are_kept_from_others_told_once_and_refused_to
     assert node.write("p1", 7).changed
 
 
+def test_orders_make_as_many_entries_as_allowed_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ENTRIES_MAX", 2)
+    node = Node("me")
+    assert node.write("p1", 1).changed
+    assert node.write("p2", 1).changed
+    with pytest.raises(Refusal):
+        node.write("p3", 1)
+
+
 def test_more_nodes_or_ranges_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "NODES_MAX", 2)
     monkeypatch.setattr(limits, "RANGES_MAX", 2)

@@ -293,6 +293,7 @@ def test_what_does_not_fit_a_schema(schema: Any, value: Any) -> None:
         {"anyOf": []},
         {"properties": []},
         {"$ref": "#/x"},
+        {"anyOf": [True], "$ref": "#/anyOf/\u0660"},
     ],
 )
 def test_what_is_no_schema(schema: Any) -> None:

@@ -5,8 +5,9 @@ import pytest
 
 from tests.store.fleet import Fleet
 from tests.store.foreign import GONE
+from tests.store.rig import Node
 from weft.base.ranges import RangeSet
-from weft.cores.store import joining
+from weft.cores.store import joining, limits
 from weft.cores.store.states import State
 from weft.cores.store.unsaid import Unsaid
 from weft.wire.store import bus as codec
@@ -117,6 +118,18 @@ def test_what_came_back_from_the_broker_is_not_said_again_after_a_restart() -> N
     fleet.run(0.1)
     again = [what for _, who, topic, what in fleet.heard[began:] if (who, topic) == ("w", "update")]
     assert 0 < len(again) <= 256
+
+
+def test_how_far_the_others_have_received_is_never_kept_as_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HEARD_KEPT_EVERY", 3)
+    node = Node("w", dialects=("moat",))
+    for tick in range(1, 9):
+        node.write(f"p{tick}", tick)
+        node.turn()
+        said_again = node.again().replica.unsaid.pending()["w"]
+        assert tick in said_again
+        assert said_again.count <= 3
+        node.replica.unsaid.heard(tick)
 
 
 def test_a_change_of_another_node_that_a_real_server_never_heard_of_is_not_dropped_either() -> None:

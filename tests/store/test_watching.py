@@ -354,6 +354,21 @@ def test_stopping_a_watch_ends_it() -> None:
     assert ["start", "end"] == client.told(seq)
 
 
+def test_nothing_is_told_behind_the_end_of_a_watch_that_the_journal_is_read_for() -> None:
+    desk = filled(1)
+    client = desk.client()
+    seq = client.open("watch", path="a")
+    client.pause()
+    for number in range(1_000):
+        desk.node.write("a.0", number)
+        desk.turn()
+    client.resume()
+    while not desk.fetches:
+        desk.turn()
+    assert client.ask("stop", task=seq).result is True
+    assert "end" == client.told(seq)[-1]
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(0, 3)),
