@@ -128,6 +128,16 @@ def test_of_one_entry_no_more_than_64_losers_are_remembered() -> None:
     assert None is node.repair.deadline(), "what has no room would be repaired for ever"
 
 
+@pytest.mark.parametrize(("losers", "is_cut"), [(62, False), (63, True)])
+def test_a_repair_says_that_its_chain_is_cut_if_a_single_link_had_no_room(losers: int, is_cut: bool) -> None:
+    node = Weft("w")
+    node.hear(change("y:1", 1_000, "p"))
+    node.hear(*(change(f"x{index}:1", 9, "p", index) for index in range(losers)))
+    node.until(GAP)
+    (event,) = node.repaired()
+    assert (64, is_cut) == (len(event.chain.links), event.chain.is_cut)
+
+
 @pytest.mark.proves("STO-014")
 def test_no_more_than_a_hundred_repairs_are_made_in_a_second() -> None:
     node = Weft("w")

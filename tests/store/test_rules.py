@@ -254,6 +254,8 @@ MISFITS: list[tuple[Any, Any]] = [
     ({"enum": [1, 2]}, 3),
     ({"exclusiveMaximum": 3}, 3),
     ({"multipleOf": 2}, 3),
+    ({"multipleOf": 0.1}, 0.25),
+    ({"multipleOf": 0.1}, float("inf")),
     ({"maxLength": 1}, "ab"),
     ({"pattern": "^a+$"}, "ab"),
     ({"items": {"type": "string"}}, ["a", 1]),

@@ -127,6 +127,15 @@ def test_depths_bound_what_is_watched() -> None:
     assert ["start", ("b", 1), ("b.c", 1)] == client.told(seq)
 
 
+def test_what_stands_at_the_watched_path_itself_is_watched_too() -> None:
+    desk = filled(1)
+    client = desk.client()
+    seqs = [client.open("watch", path=path) for path in ("a.0", ":")]
+    client.ask("set_value", path="a.0", value=7)
+    client.ask("set_value", path=":", value=8)
+    assert [["start", (":", 7)], ["start", ("a.0", 7), (":", 8)]] == [client.told(seq) for seq in seqs]
+
+
 def test_elements_that_python_takes_for_one_are_watched_apart() -> None:
     desk = Desk("n1")
     client = desk.client()

@@ -78,8 +78,8 @@ class Stream:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `go_on` would send something."""
-        return not self.is_over and self.room > 0
+        """Whether `go_on` would send something, as long as the stream is not over."""
+        return self.room > 0
 
     def acknowledge(self, wseq: int) -> None:
         """The client has received everything up to this number."""
@@ -262,7 +262,7 @@ class LinkSearch(Stream):
 
     @property
     def is_ready(self) -> bool:
-        return not self.is_over
+        return True
 
     def go_on(self, steps: int) -> int:
         for used in range(steps):

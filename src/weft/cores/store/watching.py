@@ -255,7 +255,7 @@ class WatchStream(EntryStream):
 
     @property
     def is_ready(self) -> bool:
-        if self.is_over or self.room <= 0:
+        if self.room <= 0:
             return False
         return bool(self._ahead) or self.phase is Phase.SNAPSHOT or (self.phase is Phase.LIVE and self._is_awaited)
 
