@@ -292,6 +292,16 @@ def test_what_is_not_imported_is_asked_for_at_its_own_broker() -> None:
     assert "unreachable" == json.loads(net.nodes["blue"].answers[-1][1].body[0])["state"]
 
 
+def test_no_more_questions_wait_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CALLS_MAX", 2)
+    net = Bridged(green={"exports": ("*",)}, blue={"bridge_to": ("green",)})
+    net.run(1)
+    net.lose = lambda sender, hearer, header: isinstance(header, wire.Ask)
+    said = [net.say("blue", b"u_U", b"thermo@green") for _ in range(3)]
+    assert [[], []] == said[:2]
+    assert "busy" == json.loads(said[2][0].body[0])["state"]
+
+
 @pytest.mark.proves("BRI-002", part="what is none changes nothing")
 @pytest.mark.parametrize("body", [b"", b"{", b'{"type":"hello"}', b'{"type":"change","epoch":"zz"}', b"[" * 9_000])
 def test_what_is_no_word_of_a_bridge_is_counted_and_changes_nothing(body: bytes) -> None:

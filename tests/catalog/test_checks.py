@@ -71,6 +71,7 @@ def test_a_check_looks_where_the_service_is_or_says(check: dict[str, Any], run: 
         {"http": "file:///etc/passwd"},
         {"http": "http://["},
         {"http": "http://127.0.0.1/a\r\nX: y"},
+        {"http": "http://127.0.0.1/a HTTP/1.1"},
         {"tcp": "", "http": "/"},
         {"command": ["reboot"]},
         {"tcp": "", "interval": 0.1},

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from weft.cores.catalog import filters
+from weft.cores.catalog import filters, limits
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
@@ -244,6 +244,11 @@ def test_what_is_no_filter_is_refused(said: bytes) -> None:
     with pytest.raises(Refusal) as caught:
         filters.parse(said)
     assert "bad-argument" == caught.value.code
+
+
+def test_a_filter_takes_as_many_metadata_as_a_service_may_have() -> None:
+    metadata = {str(number): "" for number in range(limits.METADATA_MAX)}
+    assert parse({"metadata": metadata}).matches(instance_of(metadata=metadata))
 
 
 TREES = st.recursive(

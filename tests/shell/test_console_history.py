@@ -195,7 +195,7 @@ def test_who_has_logged_in_may_write_from_elsewhere_until_it_ends() -> None:
     assert not gate.may_write(far._replace(headers={"authorization": f"Bearer {token}x"}))
     assert not gate.may_write(far._replace(headers={}))
     assert b'"anna"' in ask(found, "/console/me", bearer=token).body
-    clock[0] = 61.0
+    clock[0] = 60.0
     assert not gate.may_write(far)
     assert b"null" in ask(found, "/console/me", bearer=token).body
     for body in (b"", b'{"who": "", "for_s": 1}', b'{"who": "a", "for_s": -1}', b'{"who": "a"}'):
@@ -207,6 +207,16 @@ def test_logins_are_bounded_and_the_one_that_ends_first_goes() -> None:
     tokens = [logins.add(str(number), 10.0 + number) for number in range(65)]
     assert [None, "1", "64"] == [logins.who(tokens[number]) for number in (0, 1, 64)]
     assert None is logins.who("\udcff")
+
+
+def test_a_login_ends_after_a_day_however_long_it_was_asked_for() -> None:
+    clock = [0.0]
+    logins = Logins(lambda: clock[0])
+    token = logins.add("anna", 1e9)
+    found = []
+    for clock[0] in (86_399.0, 86_400.0):
+        found.append(logins.who(token))
+    assert ["anna", None] == found
 
 
 def test_of_all_pages_together_one_command_runs_at_a_time(tmp_path: Path) -> None:

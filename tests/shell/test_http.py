@@ -1,7 +1,9 @@
 """The pages of a node, asked politely and rudely."""
 
 import asyncio
+import gc
 import socket
+import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -240,6 +242,29 @@ def test_a_crowd_that_asked_for_nothing_kept_everybody_else_out_for_ten_seconds(
     assert (200, 21, [b""] * 21) == asyncio.run(main())
 
 
+def test_room_is_made_by_the_address_that_has_most_of_the_silent_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 4)
+
+    async def main() -> list[int]:
+        served = Server({"/hello": HELLO}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        other = ("127.0.0.2", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port)]  # the oldest, and alone of its address
+        silent += [await asyncio.open_connection("127.0.0.1", port, local_addr=other) for _ in range(4)]
+        assert b"" == await _all_of(silent[1][0])
+        for _, writer in silent[2:]:
+            writer.close()
+        silent[0][1].write(get("/hello"))
+        answer = status_of(await _all_of(silent[0][0]))
+        for _, writer in silent:
+            writer.close()
+        refused = served.refused
+        await served.close()
+        return [answer, refused]
+
+    assert [200, 1] == asyncio.run(main())
+
+
 async def _all_of(reader: asyncio.StreamReader) -> bytes:
     async with asyncio.timeout(PATIENCE_S):
         try:
@@ -326,6 +351,52 @@ def test_a_stream_says_that_it_is_still_there_and_ends_with_who_left(monkeypatch
         return heard
 
     assert b"retry: 1000" in asyncio.run(main())
+
+
+def test_who_breaks_off_a_stream_leaves_no_error_behind() -> None:
+    async def main() -> list[str]:
+        errors: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(str(told)))
+
+        async def flood() -> AsyncIterator[bytes]:
+            while True:
+                yield event(bytes(1_000))
+
+        served = Server({"/live": Route(lambda _: Stream(flood()))}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it ends with a reset
+            client.connect(("127.0.0.1", port))
+            client.sendall(get("/live"))
+            client.setblocking(False)
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.get_running_loop().sock_recv(client, 1)
+        async with asyncio.timeout(PATIENCE_S):
+            while not served.refused:  # noqa: ASYNC110  # as above
+                await asyncio.sleep(0)
+        await served.close()
+        gc.collect()
+        await asyncio.sleep(0)
+        return errors
+
+    assert [] == asyncio.run(main())
+
+
+def test_a_connection_that_is_ended_while_it_is_left_ends_without_an_error() -> None:
+    async def main() -> bool:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            _, writer = await asyncio.open_connection(sock=ours)
+            writer.write(bytes(4 << 20))  # nobody reads it
+            leaving = asyncio.ensure_future(Server({}, Gate())._leave(writer))
+            await asyncio.sleep(0)
+            was_waiting = leaving.cancel()
+            await leaving  # asyncio calls a handler that ends as cancelled an error
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            return was_waiting
+
+    assert asyncio.run(main())
 
 
 def test_a_node_listens_on_loopback_too_wherever_else() -> None:

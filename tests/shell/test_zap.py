@@ -54,6 +54,7 @@ def test_a_request_with_one_wrong_frame_is_refused(place: int, frame: bytes, cod
 def test_a_request_that_breaks_off_is_refused(count: int) -> None:
     verdict = decide(REQUEST[:count], KNOWN)
     assert (False, 6, b"") == (verdict.allowed, len(verdict.frames), verdict.frames[4])
+    assert [b"1.0", b"1" if count >= 2 else b""] == verdict.frames[:2]
 
 
 def test_a_request_with_a_frame_too_many_is_refused() -> None:

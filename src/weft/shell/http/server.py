@@ -277,7 +277,6 @@ def _hold_little(writer: asyncio.StreamWriter) -> None:
     found: socket.socket = writer.get_extra_info("socket")
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES)
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _request(head: h11.Request, writer: asyncio.StreamWriter) -> Request:
