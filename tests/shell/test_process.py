@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
             loop.call_later(0.2, made.runner.order, "measurement", "nonsense")
         else:
             made.telemetry.http.routes["/status"] = Route(fault)  # type: ignore[arg-type]  # and here
-            loop.call_later(0.2, ask, loop, chosen.node.port + HTTP_PORT)
+            loop.call_soon(ask, loop, chosen.node.port + HTTP_PORT)
         async with asyncio.timeout(PATIENCE_S):
             return await made.run()
 
@@ -144,7 +145,11 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
         asked.append(loop.create_task(get(port)))
 
     async def get(port: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while True:
+            with suppress(ConnectionRefusedError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                break
+            await asyncio.sleep(0.05)  # tidy: on a busy machine the node does not listen yet
         writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.read()
         writer.close()
