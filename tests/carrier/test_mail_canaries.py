@@ -35,7 +35,7 @@ from weft.cores.carrier.memory import Home, Met, from_record
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.spool import Dropping
-from weft.wire.carried import is_mail
+from weft.sim.mailbugs import mail_for_one_parent_only
 
 
 def consumed_and_produced_in_two_records(patch: Patch) -> None:
@@ -85,21 +85,7 @@ def everything_is_new(patch: Patch) -> None:
 
 
 def mail_goes_to_one_parent_only(patch: Patch) -> None:
-    """What any parent has acknowledged is sent to no other: only its number is."""
-    honest_hand_over, honest_item = Outbox._hand_over, Outbox._item
-
-    def hand_over(self: Outbox, count: int) -> int:
-        vars(self).setdefault("planted", set()).update(lsn for lsn, record, _ in self._slots[:count] if is_mail(record))
-        return honest_hand_over(self, count)
-
-    def item(self: Outbox, index: int, left_out: list[tuple[Any, str]], wall: int) -> Any:
-        lsn, record, size = self._slots[index]
-        if lsn in vars(self).get("planted", ()) and is_mail(record):
-            self._slots[index] = (lsn, None, size)
-        return honest_item(self, index, left_out, wall)
-
-    patch.setattr(Outbox, "_hand_over", hand_over)
-    patch.setattr(Outbox, "_item", item)
+    patch.setattr(Outbox, "begin", mail_for_one_parent_only(Outbox.begin))
 
 
 def mail_is_given_up(patch: Patch) -> None:

@@ -209,6 +209,17 @@ def fork() -> tuple[World, Machine, Machine, Machine, Machine]:
     return world, a, p1, p2, root
 
 
+def held_by_p1_alone() -> tuple[World, Machine, Machine, Machine, Machine]:
+    """The fork; P1, which is cut off from the root, has acknowledged 1 and 2 of A, so they are not safe."""
+    world, a, p1, p2, root = fork()
+    world.cut("p1")
+    a.post()
+    a.post()
+    world.advance(1)
+    assert [1, 2] == sequences(p1.outbox())
+    return world, a, p1, p2, root
+
+
 @pytest.mark.proves("CHN-035", "RTE-007")
 def test_7_another_parent() -> None:
     another_parent()
@@ -248,14 +259,10 @@ def test_7_what_only_one_parent_has_goes_to_the_next_too_and_counts_once() -> No
 
 
 def acknowledged_elsewhere() -> None:
-    """P1 has acknowledged 1 and 2, which are not safe; P2 gets them again, in order, and the root has each once."""
-    world, a, p1, p2, root = fork()
-    world.cut("p1")
+    """P2 gets 1 and 2 again, in order, and the root has each once."""
+    world, a, p1, p2, root = held_by_p1_alone()
     a.make()
-    a.post()
-    a.post()
     world.advance(1)
-    assert [1, 2] == sequences(p1.outbox())
     world.cut("a")
     a.post()
     world.heal("a")
@@ -275,13 +282,8 @@ def test_7_what_a_parent_took_with_it_for_ever_arrives_by_the_next() -> None:
 
 
 def gone_for_ever() -> None:
-    """P1 has acknowledged 1 and 2, which are not safe, and dies for good; the root gets them through P2."""
-    world, a, p1, p2, root = fork()
-    world.cut("p1")
-    a.post()
-    a.post()
-    world.advance(1)
-    assert [1, 2] == sequences(p1.outbox())
+    """P1 dies for good; the root gets 1 and 2 through P2."""
+    world, a, p1, p2, root = held_by_p1_alone()
     p1.crash()
     a.order(AssignParent("p2", "p2"))
     world.advance(20)
@@ -322,13 +324,8 @@ def test_7_what_a_parent_lost_with_its_disk_goes_to_the_one_that_replaces_it_or_
 
 
 def a_parent_replaced(after: str) -> None:
-    """P1 has acknowledged 1 and 2, which are not safe, and gets an empty disk; A is welcomed by it, and goes on at `after`."""
-    world, a, p1, p2, root = fork()
-    world.cut("p1")
-    a.post()
-    a.post()
-    world.advance(1)
-    assert [1, 2] == sequences(p1.outbox())
+    """P1 gets an empty disk; A is welcomed by it, and goes on at `after`."""
+    world, a, p1, p2, root = held_by_p1_alone()
     p1.crash()
     p1.disk, p1.next_lsn, p1.node = [], 1, b"another".ljust(16)
     p1.start()

@@ -25,8 +25,9 @@ from weft.checks.mail import (
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.sim import report
 from weft.sim.canaries import catch, load
+from weft.sim.fleetplan import FLEET_MAIL
 from weft.sim.plan import plan_hash, read, write
-from weft.sim.programplan import FLEET_MAIL, MISDEEDS
+from weft.sim.programplan import MISDEEDS
 from weft.sim.programs import ANSWERS, HABITS
 from weft.sim.run import run
 from weft.sim.sometimes import PREFIX

@@ -26,7 +26,7 @@ from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.intruders import INTRUDERS
 from weft.sim.keyplan import KEY_SCENARIOS
 from weft.sim.plan import Plan, read, write
-from weft.sim.programplan import FLEET_MAIL, MAILS
+from weft.sim.programplan import MAILS
 from weft.sim.run import Outcome, Run, run
 from weft.sim.sometimes import CATALOG, DOCUMENTED, MISCHIEF, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
 from weft.sim.storeplan import STORE_SCENARIOS
@@ -93,7 +93,6 @@ def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
             *BRIDGED,
             *DOCUMENTS,
             *EVERYTHING,
-            FLEET_MAIL,
             INTRUDERS,
             *KEY_SCENARIOS,
         )
@@ -344,7 +343,6 @@ def list_all(*, json: Flag = False) -> int:
         | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()}
         | dict.fromkeys(BRIDGED, "brokers that are bridged, and services that are checked, tapped and called")
         | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
-        | {FLEET_MAIL: "fleets whose programs send messages, while machines are replaced"}
         | {INTRUDERS: "fleets with keys, store and documents, and intruders at every door"}
         | KEY_SCENARIOS
         | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),

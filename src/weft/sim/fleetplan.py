@@ -410,7 +410,9 @@ VARIANTS: Final[dict[str, Variant]] = {
     "a root that gave up voters": Variant((restart_after_giving_up,), 1, fanouts=(2, 64)),
     "lies": Variant((lie, write)),
     "an impostor": Variant((impostor, write)),
-    "machines are replaced": Variant((replace_collector, crash_root, flap, write), skips=("mail_order",)),
+    "machines are replaced while programs send": Variant(
+        (replace_collector, crash_root, flap, write), skips=("mail_order",)
+    ),
     "damaged journals": Variant((damage, crash_collector, write, write), 3),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
     "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
@@ -421,9 +423,10 @@ SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
 DAMAGED: Final = "damaged journals"
-REPLACED: Final = "machines are replaced"
+REPLACED: Final = "machines are replaced while programs send"
 OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED, REPLACED)
 """Those with scenarios of their own."""
+FLEET_MAIL: Final = "fleet-mail"  # `programplan` adds the programs
 NARROW: Final = "narrow"  # sockets take few messages at once, so every snapshot is refused halfway
 TIGHT: Final = (NARROW, "snapshots")
 QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are sent at once, and fit any real socket
@@ -442,6 +445,7 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "memories": ("the root forgets", "the root's disk is an old one"),
     "given-up": ("a root that gave up voters",),
     "fleet-damages": (DAMAGED,),
+    FLEET_MAIL: (REPLACED,),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 FLEET_NAME: Final = "grove"  # tidy: nodes draw their delays by it, so every known seed holds it

@@ -28,7 +28,7 @@ from weft.cores.chains.sessions import Sessions
 from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary
-from weft.sim.programplan import FLEET_MAIL
+from weft.sim.fleetplan import FLEET_MAIL
 from weft.wire.carried import is_mail
 from weft.wire.clients import StatusItem
 
@@ -57,18 +57,23 @@ def _is_of_mail(effect: Any) -> bool:
     return any(type(record) is CoreRecord and record.core == CORE and record.kind == MET for record in records)
 
 
-@canary(Outbox, "_item", caught_by="mail_complete", within=5, scenario=FLEET_MAIL)
+@canary(Outbox, "begin", caught_by="mail_complete", within=5, scenario=FLEET_MAIL)
 def mail_for_one_parent_only(right: Any) -> Any:
     """What one parent has acknowledged goes to no other, although that parent may lose it."""
 
-    def item(self: Outbox, index: int, left_out: list[Any], wall: int) -> Any:
+    def begin(self: Outbox, upto: int) -> None:
         taken = self.__dict__["taken"] = max(self.__dict__.get("taken", 0), self.held)
-        lsn, record, size = self._slots[index]
-        if self.sent < taken and is_mail(record):
-            self._slots[index] = (lsn, None, size)
-        return right(self, index, left_out, wall)
+        right(self, upto)
 
-    return item
+        def item(index: int, left_out: list[Any], wall: int) -> Any:
+            lsn, record, size = self._slots[index]
+            if self.sent < taken and is_mail(record):
+                self._slots[index] = (lsn, None, size)
+            return Outbox._item(self, index, left_out, wall)
+
+        self._item = item  # type: ignore[method-assign]  # the bug
+
+    return begin
 
 
 @canary(assembly_module.MAKERS, "chains", caught_by="mail_once", within=20, scenario="mail")

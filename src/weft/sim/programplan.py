@@ -17,7 +17,6 @@ from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Load, MailType, NodePlan, Plan, ProgramPlan, Stand
 
 MAILS: Final = ("chains", "mail", "readers")
-FLEET_MAIL: Final = "fleet-mail"
 PLAIN, WORK, RISK, NEWS = "app.plain", "app.work", "app.risk", "news"
 TYPES: Final = (
     MailType(name=PLAIN),

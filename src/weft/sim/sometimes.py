@@ -18,7 +18,6 @@ from weft.sim.disk import HARMS
 from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.intruders import INTRUDERS
 from weft.sim.keyplan import KEY_SCENARIOS
-from weft.sim.programplan import FLEET_MAIL
 from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
@@ -193,7 +192,7 @@ def situations_of(scenario: str) -> tuple[str, ...]:
         return MISCHIEF[scenario]
     if scenario in KEY_SCENARIOS:
         return KEYS
-    return () if scenario in (*FLEET_SCENARIOS, FLEET_MAIL, INTRUDERS) else SITUATIONS
+    return () if scenario in (*FLEET_SCENARIOS, INTRUDERS) else SITUATIONS
 
 
 MISCHIEF: Final[dict[str, tuple[str, ...]]] = {

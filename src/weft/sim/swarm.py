@@ -17,14 +17,14 @@ from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.drawing import menu_of
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
-from weft.sim.fleetplan import FLEET_SCENARIOS, REPLACED, SMALL_FLEET, draw_fleet
+from weft.sim.fleetplan import FLEET_MAIL, FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.intruders import INTRUDERS, with_intruders
 from weft.sim.keyplan import KEY_SCENARIOS, draw_keys
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
-from weft.sim.programplan import FLEET_MAIL, MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs, with_senders
+from weft.sim.programplan import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs, with_senders
 from weft.sim.rarely import draw_rare
 from weft.sim.storeplan import STORE_SCENARIOS, draw_store
 
@@ -357,7 +357,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
 
 def _draw_fleet_mail(seed: str, scenario: str) -> Plan:
     """A fleet whose programs send messages, while its machines are replaced."""
-    return msgspec.structs.replace(with_senders(draw_fleet(seed, SMALL_FLEET, (REPLACED,))), scenario=scenario)
+    under = draw_fleet(seed, SMALL_FLEET, FLEET_SCENARIOS[scenario])
+    return msgspec.structs.replace(with_senders(under), scenario=scenario)
 
 
 def _draw_intruders(seed: str, _: str) -> Plan:
@@ -373,17 +374,17 @@ def _draw_everything(seed: str, scenario: str) -> Plan:
 
 
 OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
+    ((FLEET_MAIL,), _draw_fleet_mail),
     (FLEET_SCENARIOS, draw_fleet),
     (STORE_SCENARIOS, draw_store),
     (CATALOGS, draw_catalog),
     (BRIDGED, draw_bridges),
     (DOCUMENTS, draw_documents),
-    ((FLEET_MAIL,), _draw_fleet_mail),
     ((INTRUDERS,), _draw_intruders),
     (KEY_SCENARIOS, draw_keys),
     (EVERYTHING, _draw_everything),
 )
-"""Scenarios that other modules draw, and their functions."""
+"""Scenarios that other modules draw, and their functions; the first that names a scenario draws it."""
 
 
 def _weather(chance: Chance) -> Weather:
