@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 RETRIES: Final = 10  # attempts of a commit that conflicts with another
 CHECKPOINT_COMMITS: Final = 100  # after as many the log gets a checkpoint
-LOG_KEPT: Final = "interval 7 days"
+LOG_DAYS: Final = 7  # how long the log keeps a commit, if there are not too many (`upkeep/vacuum.py`)
 REMOVALS_KEPT: Final = "interval 1 hours"
 """How long checkpoints of the log name files that were removed.
 
@@ -394,7 +394,7 @@ def configuration_of(table: Table) -> dict[str, str | None]:
     ]
     return {
         "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
-        "delta.logRetentionDuration": LOG_KEPT,
+        "delta.logRetentionDuration": f"interval {LOG_DAYS} days",
         REMOVALS: REMOVALS_KEPT,
         SKIPPING: ",".join(f"`{name}`" for name in ranged),
     }

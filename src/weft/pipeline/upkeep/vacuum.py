@@ -20,13 +20,14 @@ from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
+from weft.pipeline.delta import LOG_DAYS
 from weft.pipeline.logdigests import version_of
 from weft.pipeline.tables import LOG, Table, there
 from weft.pipeline.upkeep.log import opened
 
 LEAST_HOURS: Final = 1  # the shortest time that may be given
 COMMITS_MAX: Final = 10_000
-WEEK_NS: Final = timedelta(days=7) // timedelta(microseconds=1) * 1_000
+LOG_NS: Final = timedelta(days=LOG_DAYS) // timedelta(microseconds=1) * 1_000
 
 
 class Stale(NamedTuple):
@@ -69,7 +70,7 @@ def shorten(layout: Layout, table: Table, now_ns: int) -> int:
     """
     log = layout.table(table.layer, table.name) / LOG
     files = sorted((version, file) for file in log.iterdir() if (version := version_of(file.name)) >= 0)
-    first = _first_kept(files, now_ns - WEEK_NS)
+    first = _first_kept(files, now_ns - LOG_NS)
     begins = max((version for version, file in files if _is_checkpoint(file) and version <= first), default=-1)
     old = [file for version, file in files if version < begins]
     for file in old:
