@@ -281,6 +281,7 @@ async def quarrel(hall: Hall, ann: doc.Client, bob: doc.Client, kind: str) -> do
         await until(lambda: same(*hall.desks))
         hall.cut = True
         await ann.remove({"eid": eid})
+        hall.pass_by(1)
         await bob.set({"eid": eid}, {"code": "C"})
     hall.cut = False
     hall.pass_by(20)
