@@ -199,6 +199,17 @@ def test_what_does_not_match_passes_and_what_has_no_number_is_left_to_on_error()
         assert [("x", 1, 3.0)] == [(told["name"], told["count"], told["sum"]) for told in found["sends"]]
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), 1e301])
+@pytest.mark.parametrize("place", range(3))
+def test_a_number_that_cannot_be_summed_is_refused_wherever_it_stands(odd: float, place: int) -> None:
+    values = [1.0, 2.0]
+    values.insert(place, odd)
+    rig, site = alone({**TABLE, "on_error": "drop"})
+    arrive(rig, site, letter(rig, 1, *[{"t": WALL, "name": "x", "value": value} for value in values]))
+    rig.advance(60_000)
+    assert ([("x", 2, 3.0)], 1) == (sums(site), site.core.counters.links["sums"].failed)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"count": 0}, {"sum": "1"}, {"last_t": 1.5}, {"min": float("nan")}, {"sketch": 5}, {"count": 2}, {"max": None}],

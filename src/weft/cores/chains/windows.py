@@ -8,7 +8,7 @@ a count.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from math import fsum
+from math import fsum, isnan
 from typing import Any, Final
 
 from weft.cores.chains import limits
@@ -185,6 +185,7 @@ def are_plain(values: list[Any]) -> bool:
     return (
         set(map(type, values)) <= {float}
         and -NUMBER_MAX < min(values, default=0) <= max(values, default=0) < NUMBER_MAX
+        and not isnan(sum(values))  # `min` and `max` may pass over a NaN, a sum does not
     )
 
 
