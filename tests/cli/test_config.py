@@ -25,6 +25,7 @@ from weft.shell.orders import Desk
 
 OLD = "[global]\nheartbeat = 60s\n[Web]\n10.1.0.8:55500\ncpu\n[cpu]\nrate = 60s\nmetric = CPU\n"
 CPU = '{"detail":"CPU","rate":"1s"}'
+ANOTHER = "/CONFIG/web/metric/disk cannot {}: /CONFIG/web/alert/full: {}"
 
 
 class Root:
@@ -213,6 +214,43 @@ def test_values_are_set_read_and_deleted(root: Root, capsys: pytest.CaptureFixtu
     with pytest.raises(UserError) as refused:
         run("get", "web/metric/cpu")
     assert "no-key" == refused.value.code
+
+
+@pytest.mark.proves("MET-003", part="an alert of a running fleet that could never fire is refused")
+def test_no_write_leaves_an_alert_that_could_never_fire(root: Root) -> None:
+    alert, full = "web/alert/full", '{"metric": "disk", "when": "> 90 %"}'
+    refused: list[tuple[str, str]] = []
+
+    def refuse(*words: object) -> None:
+        before = root.values
+        with pytest.raises(UserError) as error:
+            run(*words)
+        assert before == root.values
+        refused.append((error.value.code, error.value.text))
+
+    refuse("set", alert, full)
+    run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK_PERCENT"}')
+    run("set", alert, full)
+    refuse("set", alert, '{"metric": "disk", "when": "> 90 GiB"}')
+    refuse("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK"}')
+    refuse("delete", "web/metric/disk")
+    assert [
+        ("dead-alert", "/CONFIG/web/alert/full cannot be that: E07 metric: there is no metric 'disk'"),
+        ("dead-alert", "/CONFIG/web/alert/full cannot be that: E11 when: DISK_PERCENT is not measured in GiB; DISK_FREE is"),
+        ("dead-alert", ANOTHER.format("be that", "E11 when: DISK is not measured in %; DISK_PERCENT is")),
+        ("dead-alert", ANOTHER.format("be deleted", "E07 metric: there is no metric 'disk'")),
+    ] == refused
+    run("delete", alert)
+    run("delete", "web/metric/disk")
+    assert {} == root.values
+
+
+def test_an_alert_that_was_dead_before_keeps_no_other_write_away(root: Root) -> None:
+    root.put("/CONFIG/web/alert/old", '{"metric":"gone","when":"> 1"}')
+    run("set", "web/metric/cpu", CPU)
+    run("delete", "web/metric/cpu")
+    run("delete", "web/alert/old")
+    assert {} == root.values
 
 
 @pytest.mark.proves("CFG-022")

@@ -24,10 +24,10 @@ from weft.cli.which import PORT, AskedPort
 from weft.node.fleet import Fleet, Reading, read_fleet
 from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
 from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
-from weft.node.plan import why_unusable
+from weft.node.plan import dead_alerts, why_unusable
 
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
-app.command("weft.cli.config_show:show", name="show")
+app.command("weft.cli.config_show:show", name="show", help="Print keys and values as they stood, from the lake.")
 app.command(
     "weft.cli.config_original:original",
     name="original",
@@ -165,8 +165,9 @@ def set_value(
         json: number, count and confirmation as JSON.
     """
     path = full_key(key)
-    text = value_for(path, value)
-    _tell_outcome(path, Running(port).write(path, text, _ttl_s(ttl), if_number, ack), json=json)
+    text, store = value_for(path, value), Running(port)
+    _refuse_dead_alerts(store, path, text)
+    _tell_outcome(path, store.write(path, text, _ttl_s(ttl), if_number, ack), json=json)
 
 
 @app.command
@@ -185,11 +186,12 @@ def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
 @app.command
 def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT, json: Flag = False) -> None:
     """Delete one key: `weft config delete web/metric/cpu`."""
-    path = full_key(key)
-    _tell_outcome(path, Running(port).write(path, "", None, if_number), json=json)
+    path, store = full_key(key), Running(port)
+    _refuse_dead_alerts(store, path, "")
+    _tell_outcome(path, store.write(path, "", None, if_number), json=json)
 
 
-@app.command(name="list")
+@app.command(name="list", alias="ls")
 def list_keys(prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything."""
     entries = [entry for subtree in subtrees_of(prefix) for entry in Running(port).entries(subtree)]
@@ -300,6 +302,17 @@ def value_for(key: str, text: str) -> str:
         page = "filters" if "/filter/" in key else "configuration"
         raise UserError("bad-value", f"{key} cannot be that: {why}", f"docs/{page}.md shows each key")
     return made.decode()
+
+
+def _refuse_dead_alerts(store: Store, key: str, text: str) -> None:
+    group, *rest = key.removeprefix(CONFIG).split("/")
+    if not key.startswith(CONFIG) or rest[:1] not in (["metric"], ["alert"]):
+        return
+    pairs = {entry.key: entry.value.encode() for entry in store.entries(f"{CONFIG}{group}/")}
+    if dead := dead_alerts(pairs, key, text.encode()):
+        why = "; ".join(each.removeprefix(f"{key}: ") for each in dead)
+        deed = "be that" if text else "be deleted"
+        raise UserError("dead-alert", f"{key} cannot {deed}: {why}", f"weft config list {group}: its metrics and alerts")
 
 
 def _no_number(name: str) -> None:

@@ -78,6 +78,17 @@ def why_unusable(key: str, value: bytes) -> str | None:
     return "; ".join(mistake.removeprefix(f"{key}: ") for mistake in mistakes) or None
 
 
+def dead_alerts(pairs: Mapping[str, bytes], key: str, value: bytes) -> list[str]:
+    """Alerts that nodes could not judge any more once `key` has this value (none: it is deleted), each as `key: sentence`.
+
+    `pairs`: those of the key's group. Alerts that could not be judged before either are left out.
+    """
+    group = key.split("/")[2]
+    changed = {known: each for known, each in pairs.items() if known != key} | ({key: value} if value else {})
+    before, after = (plan_of(each, [group]).mistakes for each in (pairs, changed))
+    return [mistake for mistake in after if mistake not in before and mistake.startswith(f"/CONFIG/{group}/alert/")]
+
+
 def _of_group(key: str, value: bytes) -> list[str]:
     fleet, unknown = from_pairs([(key, value)])
     mistakes = list(unknown)
