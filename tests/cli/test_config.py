@@ -236,7 +236,10 @@ def test_no_write_leaves_an_alert_that_could_never_fire(root: Root) -> None:
     refuse("delete", "web/metric/disk")
     assert [
         ("dead-alert", "/CONFIG/web/alert/full cannot be that: E07 metric: there is no metric 'disk'"),
-        ("dead-alert", "/CONFIG/web/alert/full cannot be that: E11 when: DISK_PERCENT is not measured in GiB; DISK_FREE is"),
+        (
+            "dead-alert",
+            "/CONFIG/web/alert/full cannot be that: E11 when: DISK_PERCENT is not measured in GiB; DISK_FREE is",
+        ),
         ("dead-alert", ANOTHER.format("be that", "E11 when: DISK is not measured in %; DISK_PERCENT is")),
         ("dead-alert", ANOTHER.format("be deleted", "E07 metric: there is no metric 'disk'")),
     ] == refused

@@ -312,7 +312,9 @@ def _refuse_dead_alerts(store: Store, key: str, text: str) -> None:
     if dead := dead_alerts(pairs, key, text.encode()):
         why = "; ".join(each.removeprefix(f"{key}: ") for each in dead)
         deed = "be that" if text else "be deleted"
-        raise UserError("dead-alert", f"{key} cannot {deed}: {why}", f"weft config list {group}: its metrics and alerts")
+        raise UserError(
+            "dead-alert", f"{key} cannot {deed}: {why}", f"weft config list {group}: its metrics and alerts"
+        )
 
 
 def _no_number(name: str) -> None:
