@@ -1,8 +1,9 @@
 """`aggregate` in process (CHN-067): samples a second of one core's time.
 
 Messages of 1,000 records of MessagePack for 20 hosts and one minute, fields `t`, `host`, `value`: (1) decoded before, into windows
-with sketches, until the windows are told; (2) with decoding; (3) values that come as one list for each group, which is what
-of the work is the windows' own; (4) aggregates of 20 groups, merged by the level above. Beside them msgspec's decoding alone.
+with sketches, until the windows are told; (2) with decoding; (3) with decoding, and with a further field `unit`, so that they are
+decoded to maps; (4) values that come as one list for each group, which is what of the work is the windows' own; (5) aggregates of
+20 groups, merged by the level above. Beside them msgspec's decoding alone, to maps.
 
     .venv/bin/python -m bench.chains_aggregate
 """
@@ -55,22 +56,18 @@ def link() -> AggregateLink:
     return made
 
 
-def payloads() -> list[bytes]:
+def payloads(**more: str) -> list[bytes]:
     """Messages of a minute."""
     chance = Random(7)
-    return [
-        msgspec.msgpack.encode(
-            [
-                {"t": START + at * 1_000_000, "host": f"host-{at % HOSTS}", "value": chance.lognormvariate(3, 1)}
-                for at in range(RECORDS)
-            ]
-        )
-        for _ in range(MESSAGES)
-    ]
+    return [msgspec.msgpack.encode([record(at, chance) | more for at in range(RECORDS)]) for _ in range(MESSAGES)]
 
 
-def view_of(payload: bytes, number: int) -> MessageView:
-    """A message as its first filter gets it."""
+def record(at: int, chance: Random) -> dict[str, Any]:
+    return {"t": START + at * 1_000_000, "host": f"host-{at % HOSTS}", "value": chance.lognormvariate(3, 1)}
+
+
+def parcel_of(payload: bytes, number: int) -> Parcel:
+    """A message as it comes."""
     mail = Mail(
         origin=b"A" * 16,
         era=1,
@@ -81,7 +78,7 @@ def view_of(payload: bytes, number: int) -> MessageView:
         at=START,
         fmt="msgpack",
     )
-    return MessageView(Parcel(number, IN, mail))
+    return Parcel(number, IN, mail)
 
 
 def into(views: list[MessageView]) -> int:
@@ -90,6 +87,16 @@ def into(views: list[MessageView]) -> int:
     for view in views:
         view.kept, view.is_changed = list(range(RECORDS)), False
         of.absorb(view, view.parcel, NOW)
+    return len(list(of.close_all()))
+
+
+def whole(payloads: list[bytes]) -> int:
+    """The same of messages that no filter has read, as they go down a chain."""
+    of = link()
+    for number, payload in enumerate(payloads, 1):
+        parcel = parcel_of(payload, number)
+        if of.absorb_whole(parcel, NOW) is None:
+            of.absorb(MessageView(parcel), parcel, NOW)
     return len(list(of.close_all()))
 
 
@@ -115,22 +122,23 @@ def merged(parts: list[dict[str, Any]]) -> int:
 def parts_of(payload: bytes) -> list[dict[str, Any]]:
     """What one message's aggregate tells."""
     told = link()
-    view = view_of(payload, 1)
-    told.absorb(view, view.parcel, NOW)
+    told.absorb_whole(parcel_of(payload, 1), NOW)
     return [msgspec.msgpack.decode(mail.frames[0]) for mail, _, _ in told.close_all()]
 
 
 def main() -> None:
     """Print the rows."""
     sent, decode = payloads(), msgspec.msgpack.decode
-    views = [view_of(each, number) for number, each in enumerate(sent, 1)]
+    more = payloads(unit="W")
+    views = [MessageView(parcel_of(each, number)) for number, each in enumerate(sent, 1)]
     values = [[record["value"] for record in decode(payload)] for payload in sent]
     lists = [[some[host::HOSTS] for host in range(HOSTS)] for some in values]
     parts = parts_of(sent[0])
     count = RECORDS * MESSAGES
     sides: list[tuple[str, int, Callable[[], object]]] = [
         ("records, decoded before", count, lambda: into(views)),
-        ("records, with decoding", count, lambda: into([view_of(each, n) for n, each in enumerate(sent, 1)])),
+        ("records, with decoding", count, lambda: whole(sent)),
+        ("records of four fields, with decoding", count, lambda: whole(more)),
         ("windows alone, values by group", count, lambda: windows_alone(lists)),
         ("aggregates of 50 samples, merged", MESSAGES * HOSTS * RECORDS // HOSTS, lambda: merged(parts)),
     ]

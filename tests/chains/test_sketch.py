@@ -20,7 +20,7 @@ NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 def of(*values: float) -> Sketch:
     made = Sketch()
     if values:
-        made.add(list(values))
+        made.add(list(values), min(values))
     return made
 
 

@@ -9,7 +9,7 @@ window comes back only for the open one.
     on `in`          the result goes to the parent; at the root it goes on behind the link
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -17,23 +17,22 @@ import msgspec
 from weft.base.mail import INBOX, OUTBOX, Mail, to_record
 from weft.base.now import Now
 from weft.cores.chains import limits, memory
+from weft.cores.chains.columns import Columns, Group, columns_of
 from weft.cores.chains.context import Context
 from weft.cores.chains.filters import FINE, Judgement
 from weft.cores.chains.inbox import TAKEN, Inbox
 from weft.cores.chains.links import NOBODY, FilterLink
 from weft.cores.chains.memory import Emitted
-from weft.cores.chains.messageview import ENCODERS, MessageView
+from weft.cores.chains.messageview import ENCODERS, MessageView, packed
 from weft.cores.chains.options import AggregateOptions, BatchOptions
 from weft.cores.chains.parcel import GHOST, IN, OUT, Parcel
+from weft.cores.chains.plain import plain_reader
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.states import Verdict
 from weft.cores.chains.walk import Walker
-from weft.cores.chains.windows import Cell, CellKey, Windows, are_plain, is_aggregate, number, why_no_aggregate
+from weft.cores.chains.windows import SKETCH, Cell, CellKey, Windows, are_plain, is_aggregate, number, why_no_aggregate
 from weft.cores.kit.timers import earliest
-
-NO_GROUP: Final = b"\x90"
-"""Group key of records without group fields."""
 
 
 class Hold:
@@ -75,13 +74,16 @@ class Absorbing:
         for mail, holds, which in list(parts):
             self._emit(link, mail, holds, which, now)
 
-    def hold(self, parcel: Parcel, view: MessageView) -> Hold | None:
-        """Keep a message that was collected; None if it need not be kept, since nobody was promised that it is safe."""
+    def hold(self, parcel: Parcel, frames: Callable[[], tuple[bytes, ...]]) -> Hold | None:
+        """Keep a message that was collected; None if it need not be kept, since nobody was promised that it is safe.
+
+        `frames` makes its frames as the links before have left them.
+        """
         if parcel.direction == OUT:
             if parcel.keep != "disk":
                 return None
             if parcel.taken is None:
-                parcel.taken = self._take_in(parcel, view.close())
+                parcel.taken = self._take_in(parcel, frames())
             parcel = parcel.taken
         parcel.unconfirmed += 1
         return Hold(parcel)
@@ -189,12 +191,15 @@ class AbsorbingLink(FilterLink):
             return self._settle(view, Judgement([], list(seen)), unsure)
         return self._settle(view, self._take(view, parcel, seen, now), unsure)
 
+    def absorb_whole(self, parcel: Parcel, now: Now) -> Verdict | None:
+        """Collect a message that no link has decoded yet, if it needs no view; None: nothing was done, `absorb` takes it."""
+
     def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
         raise AssertionError(self)
 
-    def _keep(self, view: MessageView, parcel: Parcel, parts: Iterable[Any]) -> None:
+    def _keep(self, parcel: Parcel, frames: Callable[[], tuple[bytes, ...]], parts: Iterable[Any]) -> None:
         """Keep the message until the results of all these parts are emitted."""
-        hold = self.hub.hold(parcel, view)
+        hold = self.hub.hold(parcel, frames)
         for part in parts:
             part.depth = max(part.depth, parcel.depth + 1)
             if hold is not None:
@@ -235,6 +240,7 @@ class AggregateLink(AbsorbingLink):
         super().__init__(spec, hub)
         assert isinstance(spec.options, AggregateOptions), spec
         self._options = spec.options
+        self._plain = plain_reader(spec.options) if self._sees_all else None
         self.windows = Windows(spec.options)
         self._wall = 0
 
@@ -245,29 +251,40 @@ class AggregateLink(AbsorbingLink):
             self.windows = old.windows
             self.windows.options = self._options
 
+    def absorb_whole(self, parcel: Parcel, now: Now) -> Verdict | None:
+        if self._plain is None or parcel.depth >= limits.DEPTH_MAX:
+            return None
+        columns = self._plain.read(parcel)
+        if columns is None:
+            return None
+        self._wall = now.wall
+        cells: dict[CellKey, Cell] = {}
+        self._count(parcel, columns, cells)
+        if cells:
+            self._keep(parcel, lambda: parcel.frames, cells.values())
+        count, counters = len(columns.times), self.counters
+        counters.offered += count
+        counters.dropped += count
+        counters.changed += 1
+        return Verdict.DROPPED
+
     def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
         self._wall = now.wall
         records = view.records
-        parts = [index for index in seen if "sketch" in records[index] and is_aggregate(records[index])]
-        others = dict.fromkeys(parts)
-        plain = seen if not parts else [index for index in seen if index not in others]
+        parts = [index for index in seen if SKETCH in records[index] and is_aggregate(records[index])]
+        plain = without(seen, parts)
         values, erred = self._values(view, plain)
         erred += [index for index in parts if why_no_aggregate(records[index])]
         if erred and self.spec.on_error == "fail":
             return Judgement([], erred)
-        wrong = dict.fromkeys(erred)
-        good = [index for index in seen if index not in wrong] if wrong else seen
         cells: dict[CellKey, Cell] = {}
-        if plain:
-            self._count(
-                view, parcel, [index for index in plain if index not in wrong] if wrong else plain, values, cells
-            )
-        for index in parts:
-            if index not in wrong:
-                self._merge(view, parcel, index, cells)
+        if values:
+            self._count(parcel, columns_of(view, self._options.group, without(plain, erred), values), cells)
+        for index in without(parts, erred):
+            self._merge(view, parcel, index, cells)
         if cells:
-            self._keep(view, parcel, cells.values())
-        return Judgement(list(good), erred)
+            self._keep(parcel, view.close, cells.values())
+        return Judgement(without(seen, erred), erred)
 
     def _values(self, view: MessageView, plain: list[int]) -> tuple[list[float], list[int]]:
         """The number of each record that has one, and the records without one."""
@@ -280,67 +297,28 @@ class AggregateLink(AbsorbingLink):
             [index for index, value in zip(plain, numbers, strict=True) if value is None],
         )
 
-    def _count(
-        self, view: MessageView, parcel: Parcel, good: list[int], values: list[float], cells: dict[CellKey, Cell]
-    ) -> None:
-        counted_in = parcel.counted_in
-        for start, (some, times, first) in self._parted(view, good, values):
-            key = self._key(view, first)
-            if counted_in and (self.name, start, key) in counted_in:
-                continue
-            last_at = max(times)
-            last = len(times) - 1 - times[::-1].index(last_at)
-            cell = self._cell(view, parcel, first, start, key)
-            cell.add(some, last_at, some[last])
-            cells[cell.key] = cell
-
-    def _parted(
-        self, view: MessageView, good: list[int], values: list[float]
-    ) -> Iterator[tuple[int, tuple[list[float], list[int], int]]]:
-        """Values and times by window and group, and the first record of each.
-
-        Nearly always there is only one window.
-        """
-        window_ns, times = self._options.window_ns, view.times(good)
-        starts = dict.fromkeys([at - at % window_ns for at in (min(times, default=0), max(times, default=0))])
-        groups = self._groups(view, good)
-        if len(starts) > 1:
-            groups = [(at - at % window_ns, group) for at, group in zip(times, groups, strict=True)]
-        sums: dict[Any, tuple[list[float], list[int], int]] = {}
-        for index, at, group, value in zip(good, times, groups, values, strict=True):
-            found = sums.get(group)
-            if found is None:
-                found = sums[group] = [], [], index
-            found[0].append(value)
-            found[1].append(at)
-        for found in sums.values():
-            at = found[1][0]
-            yield at - at % window_ns, found
-
-    def _groups(self, view: MessageView, good: list[int]) -> list[Any]:
-        """The group key of each record: the text of a single group field, else the MessagePack bytes of all."""
-        fields = self._options.group
-        if len(fields) != 1:
-            return view.keys(fields, good) if fields else [NO_GROUP] * len(good)
-        found = view.fields(fields[0], good)
-        return found if set(map(type, found)) == {str} else view.keys(fields, good)
-
-    def _key(self, view: MessageView, index: int) -> bytes:
-        return view.keys(self._options.group, [index])[0] if self._options.group else NO_GROUP
+    def _count(self, parcel: Parcel, columns: Columns, cells: dict[CellKey, Cell]) -> None:
+        for start, group, values, last_at in columns.parts(self._options.window_ns):
+            cell = self._cell(parcel, start, group)
+            if cell is not None:
+                cell.add(values, last_at, values[-1])
+                cells[cell.key] = cell
 
     def _merge(self, view: MessageView, parcel: Parcel, index: int, cells: dict[CellKey, Cell]) -> None:
         record = view.records[index]
         start = record["start"] - record["start"] % self._options.window_ns
-        key = self._key(view, index)
-        if (self.name, start, key) not in parcel.counted_in:
-            cell = self._cell(view, parcel, index, start, key)
+        group = [view.fields(field, [index])[0] for field in self._options.group]
+        cell = self._cell(parcel, start, group)
+        if cell is not None:
             cell.merge(record)
             cells[cell.key] = cell
 
-    def _cell(self, view: MessageView, parcel: Parcel, index: int, start: int, key: bytes) -> Cell:
-        which = self._options.name or parcel.type, parcel.fmt, key
-        group = [view.fields(field, [index])[0] for field in self._options.group]
-        return self.windows.cell(start, which, group, self._wall)
+    def _cell(self, parcel: Parcel, start: int, group: Group) -> Cell | None:
+        """The window and group; None if it was emitted already with what this message has for it."""
+        key = packed(group)
+        if parcel.counted_in and (self.name, start, key) in parcel.counted_in:
+            return None
+        return self.windows.cell(start, (self._options.name or parcel.type, parcel.fmt, key), group, self._wall)
 
     def _part(self, cell: Cell) -> Part:
         _, start, kind, fmt, key = cell.key
@@ -357,6 +335,14 @@ class AggregateLink(AbsorbingLink):
 
     def close_all(self) -> Iterator[Part]:
         return map(self._part, self.windows.close_all())
+
+
+def without(some: list[int], gone: list[int]) -> list[int]:
+    """What is left."""
+    if not gone:
+        return some
+    found = dict.fromkeys(gone)
+    return [index for index in some if index not in found]
 
 
 class Pile:
@@ -398,7 +384,7 @@ class BatchLink(AbsorbingLink):
             pile.size += sum(map(len, frames))
             if len(pile.frames) >= self._options.count:
                 self._fill(pile)
-            self._keep(view, parcel, [pile])
+            self._keep(parcel, view.close, [pile])
         return Judgement(list(view.kept), [])
 
     def _pile(self, which: tuple[str, str], count: int, size: int, now: Now) -> Pile:

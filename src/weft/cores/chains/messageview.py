@@ -83,17 +83,20 @@ class MessageView:
 
     def keys(self, fields: tuple[str, ...], seen: list[int]) -> list[bytes]:
         """The fields' values of the records, as they are now."""
-        records = self.records
+        records = self._some(seen)
         if len(fields) == 1:
             read = reader(fields[0])
-            return [_packed([read(records[index])]) for index in seen]
+            return [packed([read(record)]) for record in records]
         reads = [reader(field) for field in fields]
-        return [_packed([read(records[index]) for read in reads]) for index in seen]
+        return [packed([read(record) for read in reads]) for record in records]
 
     def fields(self, field: str, seen: list[int]) -> list[Any]:
         """The values in a field, of any type; None where it is missing."""
-        read, records = reader(field), self.records
-        return [read(records[index]) for index in seen]
+        records = self._some(seen)
+        if "." not in field:
+            return [record.get(field) for record in records]
+        read = reader(field)
+        return [read(record) for record in records]
 
     def identities(self, seen: list[int], node: bytes) -> list[bytes]:
         """The identity of the message, so its records stay or are dropped together."""
@@ -116,9 +119,12 @@ class MessageView:
 
     def times(self, seen: list[int]) -> list[int]:
         """The time in field `t`, else the time when the message was sent."""
-        at, records = self.parcel.at, self.records
-        found = [records[index].get(TIME) for index in seen]
-        return [value if type(value) is int else at for value in found]
+        at = self.parcel.at
+        return [value if type(value := record.get(TIME)) is int else at for record in self._some(seen)]
+
+    def _some(self, seen: list[int]) -> list[Fields]:
+        records = self.records
+        return records if len(seen) == len(records) else [records[index] for index in seen]
 
     def take_out(self, dropped: list[int]) -> None:
         """Drop these records."""
@@ -165,7 +171,8 @@ class MessageView:
         return (self._encoded(), *self.parcel.frames[1:])
 
 
-def _packed(values: list[Any]) -> bytes:
+def packed(values: list[Any]) -> bytes:
+    """The MessagePack array of these values."""
     try:
         return pack(values)
     except (ValueError, TypeError, RecursionError, OverflowError):

@@ -11,9 +11,7 @@ formulas).
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import repeat
-from math import ceil, exp, log
-from operator import truediv
+from math import ceil, exp, log, log2
 from typing import Any, Final
 
 ACCURACY: Final = 0.01
@@ -24,8 +22,11 @@ BINS_MAX: Final = 2_048
 COUNT_MAX: Final = 1 << 53
 INDEX_MAX: Final = 40_000
 """No double has a higher bin."""
-_LOG: Final = log((1 + ACCURACY) / (1 - ACCURACY))
-_HALF: Final = 2 / (1 + (1 + ACCURACY) / (1 - ACCURACY))
+_RATIO: Final = (1 + ACCURACY) / (1 - ACCURACY)
+_LOG: Final = log(_RATIO)
+_LOG2: Final = log2(_RATIO)
+"""For bins: to base 2 a logarithm takes half the time of a natural one. The quotient is the same but for 1e-12 of a bin."""
+_HALF: Final = 2 / (1 + _RATIO)
 Bins = dict[int, int]
 
 
@@ -35,7 +36,7 @@ def index_of(size: float) -> int:
     >>> index_of(1.0), index_of(2.0), index_of(100.0), index_of(0.001)
     (0, 35, 231, -345)
     """
-    return ceil(log(size) / _LOG)
+    return ceil(log2(size) / _LOG2)
 
 
 def value_of(index: int) -> float:
@@ -57,9 +58,9 @@ class Sketch:
         self.positive: Counter[int] = Counter()
         self.negative: Counter[int] = Counter()
 
-    def add(self, values: list[float]) -> None:
-        """Add finite numbers, many at once, without a Python loop."""
-        above = values if min(values) > TINY else [value for value in values if value > TINY]
+    def add(self, values: list[float], least: float) -> None:
+        """Add finite numbers, many at once; `least` is the least of them."""
+        above = values if least > TINY else [value for value in values if value > TINY]
         self.positive.update(_bins(above))
         if len(above) < len(values):
             below = [-value for value in values if value < -TINY]
@@ -80,21 +81,14 @@ class Sketch:
 
     def quantile(self, share: float) -> float:
         """The value below which this share of all values lies, within the accuracy; 0 if there are none."""
-        rank = share * (self.zeros + self.positive.total() + self.negative.total() - 1)
-        for index in sorted(self.negative, reverse=True):
-            rank -= self.negative[index]
-            if rank < 0:
-                return -value_of(index)
-        rank -= self.zeros
-        if rank < 0:
+        below = self.negative.total()
+        rank = share * (below + self.zeros + self.positive.total() - 1)
+        if rank < below:
+            return -value_of(_at(self.negative, sorted(self.negative, reverse=True), rank))
+        rank -= below + self.zeros
+        if rank < 0 or not self.positive:
             return 0.0
-        value = 0.0
-        for index in sorted(self.positive):
-            rank -= self.positive[index]
-            value = value_of(index)
-            if rank < 0:
-                break
-        return value
+        return value_of(_at(self.positive, sorted(self.positive), rank))
 
     def wire(self) -> dict[str, Any]:
         """The sketch in wire format."""
@@ -133,8 +127,8 @@ def _are_bins(pairs: Any) -> bool:
     )
 
 
-def _bins(sizes: list[float]) -> Iterable[int]:
-    return map(ceil, map(truediv, map(log, sizes), repeat(_LOG)))
+def _bins(sizes: list[float]) -> list[int]:
+    return [ceil(log2(size) / _LOG2) for size in sizes]
 
 
 def _narrow(bins: Bins) -> None:
@@ -143,6 +137,15 @@ def _narrow(bins: Bins) -> None:
         lowest = sorted(bins)[: len(bins) - BINS_MAX]
         keeps = sorted(bins)[len(lowest)]
         bins[keeps] += sum([bins.pop(index) for index in lowest])
+
+
+def _at(bins: Bins, order: list[int], rank: float) -> int:
+    """The bin in which the value of this rank, from 0, lies."""
+    for index in order:
+        rank -= bins[index]
+        if rank < 0:
+            return index
+    return order[-1]
 
 
 def _listed(bins: Bins) -> list[list[int]]:

@@ -122,8 +122,7 @@ class Walker:
             elif isinstance(link, RelayLink):
                 view, verdict = self._relay(link, view, parcel, now)
             else:
-                view = view or self._view_of(parcel)
-                verdict = link.absorb(view, parcel, now)
+                view, verdict = self._absorb(link, view, parcel, now)
             self._note(parcel, link, verdict.name.lower())
             if verdict is not Verdict.PASSED and verdict is not Verdict.CHANGED:
                 self._stop(parcel, verdict)
@@ -165,6 +164,14 @@ class Walker:
         if record is not None:
             self._made.append(record)
         return view, Verdict.DROPPED if link.ends else Verdict.PASSED
+
+    def _absorb(self, link: Any, view: Any, parcel: Parcel, now: Now) -> tuple[Any, Verdict]:
+        """A collecting filter's turn; returns the view for the next links."""
+        verdict = link.absorb_whole(parcel, now) if view is None else None
+        if verdict is None:
+            view = view or self._view_of(parcel)
+            verdict = link.absorb(view, parcel, now)
+        return view, verdict
 
     def _stop(self, parcel: Parcel, verdict: Verdict) -> None:
         """A filter dropped everything, or could not judge it and must not let it pass."""

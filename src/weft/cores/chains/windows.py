@@ -8,7 +8,7 @@ a count.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from math import fsum, isnan
+from math import fsum, hypot
 from typing import Any, Final
 
 from weft.cores.chains import limits
@@ -18,6 +18,8 @@ from weft.cores.chains.sketch import Sketch, flaw
 
 FOLD_AT: Final = 1_024  # values that wait to be added together: fewer is slower, more only takes memory
 NUMBER_MAX: Final = 1e300  # beyond, sums and bins of doubles are meaningless
+SKETCH: Final = "sketch"
+"""The field that only aggregates have."""
 CellKey = tuple[bool, int, str, str, bytes]
 """Correction or not, start, type, format, and the group as bytes."""
 
@@ -81,7 +83,7 @@ class Cell:
             self._sum(fsum(values))
             values_least, values_most = min(values), max(values)
             self.least, self.most = min(self.least, values_least), max(self.most, values_most)
-            self.sketch.add(values)
+            self.sketch.add(values, values_least)
 
     def _sum(self, value: float) -> None:
         total = fsum((self.sum, self.rest, value))
@@ -182,16 +184,17 @@ def number(value: Any) -> float | None:
 
 def are_plain(values: list[Any]) -> bool:
     """Whether all are doubles that can be summed, which is the usual case and needs no check of each."""
-    return (
-        set(map(type, values)) <= {float}
-        and -NUMBER_MAX < min(values, default=0) <= max(values, default=0) < NUMBER_MAX
-        and not isnan(sum(values))  # `min` and `max` may pass over a NaN, a sum does not
-    )
+    return set(map(type, values)) <= {float} and can_be_summed(values)
+
+
+def can_be_summed(values: list[float]) -> bool:
+    """Whether no double is too large, or none at all: their length as a vector is then too large, infinite or NaN."""
+    return hypot(*values) < NUMBER_MAX
 
 
 def is_aggregate(record: Fields) -> bool:
     """Whether a record claims to be an aggregate."""
-    return "sketch" in record and "count" in record and "start" in record
+    return SKETCH in record and "count" in record and "start" in record
 
 
 def why_no_aggregate(record: Fields) -> str:
