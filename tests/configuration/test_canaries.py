@@ -11,6 +11,7 @@ from tests.configuration.test_scenarios import (
     healthy_children_stay,
     hole_above_a_sensor,
     joins_after_a_deletion,
+    keys_of_others_are_written_often,
     lost_last_update,
     new_root_goes_on,
     parent_goes_back,
@@ -95,9 +96,9 @@ def telltale_is_missing(patch: Patch) -> None:
 def telltale_repeats_everything(patch: Patch) -> None:
     def tell_tale(self: Replica, now: Any) -> None:
         for pair in self.context.store.view("") if self.serves else ():
-            self.context.publish(KvPub(pair.key, pair.number, b"", pair.value, pair.number - 1), now)
+            self.context.publish(KvPub(pair.key, pair.number, b"", pair.value, pair.number - 1))
         for last in self.context.store.chains.values() if self.serves else ():
-            self.context.publish(KvPub(last.key, last.number - 1, b"", b"x", last.number - 1), now)
+            self.context.publish(KvPub(last.key, last.number - 1, b"", b"x", last.number - 1))
 
     patch.setattr(Replica, "_tell_tale", tell_tale)
 
@@ -126,6 +127,25 @@ def nobody_beats_in_sync(patch: Patch) -> None:
 
 def orphans_beat_on(patch: Patch) -> None:
     patch.setattr("weft.cores.configuration.silence.Silence.is_orphaned", lambda self, now: False)
+
+
+def updates_count_as_beats(patch: Patch) -> None:
+    honest_publish, honest_beat = Context.publish, Serving.beat
+    updated: set[int] = set()
+
+    def publish(self: Context, message: Any) -> None:
+        honest_publish(self, message)
+        if type(message) is KvPub:
+            updated.add(id(self))
+
+    def beat(self: Serving, now: Any, *, is_due: bool) -> None:
+        if id(self._context) in updated and self._beat_at is not None:
+            updated.clear()
+            self._beat_at = now.mono
+        honest_beat(self, now, is_due=is_due)
+
+    patch.setattr(Context, "publish", publish)
+    patch.setattr(Serving, "beat", beat)
 
 
 def group_is_a_prefix_in_the_subscription(patch: Patch) -> None:
@@ -207,6 +227,7 @@ BUGS: list[tuple[Callable[[Patch], None], Scenario]] = [
     (epoch_stands_in_low_bits, new_root_goes_on),
     (nobody_beats_in_sync, sync_collector_beats),
     (orphans_beat_on, sync_collector_beats),
+    (updates_count_as_beats, keys_of_others_are_written_often),
     (group_is_a_prefix_in_the_subscription, groups_are_told_apart),
     (group_is_a_prefix_in_the_snapshot, groups_are_told_apart),
     (tip_is_not_asked, lost_last_update),

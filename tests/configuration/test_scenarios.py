@@ -182,6 +182,23 @@ def test_a_new_root_writes_above_everything_and_everybody_asks_anew() -> None:
     new_root_goes_on()
 
 
+def keys_of_others_are_written_often() -> None:
+    world = World()
+    world.root()
+    world.collector("c")
+    sensor = world.sensor("s", "c")
+    world.settle()
+    for number in range(60):
+        world.write(("/app/x", str(number)))
+        world.advance(0.5)
+    assert ([], ["start"]) == (sensor.events(ParentSilent), sensor.resyncs)
+
+
+@pytest.mark.proves("CFG-045", "CFG-046")
+def test_a_parent_that_publishes_what_its_child_did_not_ask_for_is_heard_all_the_same() -> None:
+    keys_of_others_are_written_often()
+
+
 def sync_collector_beats() -> None:
     world = World()
     world.root()
@@ -319,16 +336,12 @@ def test_a_suspended_machine_does_not_take_its_parent_for_dead() -> None:
 
 
 @pytest.mark.proves("CFG-045")
-def test_beats_go_out_only_when_nothing_was_published() -> None:
+def test_a_beat_goes_out_every_heartbeat_until_it_is_no_root_any_more() -> None:
     world = World()
     root = world.root()
     world.advance(9)
     assert 5 == len(root.messages(Hugz))
     root.said.clear()
-    for number in range(10):
-        world.write((A, str(number)))
-        world.advance(1.5)
-    assert [] == root.messages(Hugz)
     root.order(StepDown())
     world.advance(10)
     assert [] == root.messages(Hugz)

@@ -4,7 +4,7 @@ from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
 
-BEAT_NS: Final = SECOND  # between two beats of an idle server (CFG-061)
+BEAT_NS: Final = SECOND  # between two beats of a server (CFG-061)
 SILENCE_NS: Final = 5 * SECOND  # the time after which the pattern's own clients consider a server lost
 QUIET_NS: Final = 60 * SECOND  # the same for servers that never beat, as in model 5: they are only asked again
 

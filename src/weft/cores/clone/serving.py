@@ -77,7 +77,7 @@ class Server:
         self._open_bytes = 0
         """Bytes of the clients' writes that are not answered yet."""
         self._room = context.budget.part("writes", limits.WRITES_PERCENT, lambda: self._open_bytes)
-        self._published_at = 0
+        self._beat_at = 0
         self._tokens = 0
 
     def begin(self, now: Now) -> None:
@@ -178,7 +178,8 @@ class Server:
             self._context.learn(KvSync(key, number, uuid, value, expires_ms=_end_of(cause, now)))
             if self.is_active:
                 ttl_s = cause.ttl_s if cause is not None and value else None
-                self._publish(KvPub(key, number, uuid or self._context.node, value, ttl_s), now)
+                self._context.counters.published += 1
+                self._context.send(PUBLISH, b"", KvPub(key, number, uuid or self._context.node, value, ttl_s))
         self._context.number = max(self._context.number, order.number)
 
     def _cause_of(self, key: str, value: bytes) -> Pair | None:
@@ -187,22 +188,17 @@ class Server:
                 return cause.message
         return None
 
-    def _publish(self, message: KvPub | Hugz, now: Now) -> None:
-        self._published_at = now.mono
-        self._context.counters.published += 1
-        self._context.send(PUBLISH, b"", message)
-
     def _beat(self, now: Now) -> None:
         """Send a beat. Its number is 0: reference clients would take any other number for a pair (CFG-061)."""
-        self._published_at = now.mono
+        self._beat_at = now.mono
         self._context.counters.beats += 1
         self._context.send(PUBLISH, b"", Hugz())
 
     # Time
 
     def wake(self, now: Now) -> None:
-        """Send the next portions in turn, and a beat for each second without updates."""
-        if self.is_active and now.mono >= self._published_at + limits.BEAT_NS:
+        """Send the next portions in turn, and a beat each second: of updates a client hears only its subtree."""
+        if self.is_active and now.mono >= self._beat_at + limits.BEAT_NS:
             self._beat(now)
         budget = limits.TURN_MAX
         for _ in range(len(self.streams)):
@@ -212,8 +208,8 @@ class Server:
                 budget -= self._go_on(stream, now)
 
     def deadline(self) -> int | None:
-        beat_at = self._published_at + limits.BEAT_NS if self.is_active else None
-        return earliest(beat_at, *[stream.due_at for stream in self.streams])
+        beat_due = self._beat_at + limits.BEAT_NS if self.is_active else None
+        return earliest(beat_due, *[stream.due_at for stream in self.streams])
 
 
 def _end_of(cause: Pair | None, now: Now) -> int | None:

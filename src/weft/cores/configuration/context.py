@@ -8,7 +8,6 @@ import msgspec
 
 from weft.base.budget import Budget
 from weft.base.errors import UNREADABLE
-from weft.base.now import Now
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
@@ -91,7 +90,6 @@ class Context(Outbox):
         "node",
         "parts",
         "promises",
-        "published_at",
         "room",
         "settings",
         "store",
@@ -111,8 +109,6 @@ class Context(Outbox):
         """Whether the parent has other pairs at the same number; until the next snapshot."""
         self.promises: tuple[tuple[int, bytes], ...] = ()
         """Nodes that may still become root by this node's vote: epoch and node."""
-        self.published_at = 0
-        """When children last got a message, monotonic ns (CFG-045)."""
 
     def set_times(self, heartbeat_ns: int, dead_after: int) -> None:
         """Set H, and after how many H of silence a peer counts as dead; within their limits (CFG-074)."""
@@ -147,9 +143,8 @@ class Context(Outbox):
         epoch_held = epoch_of(self.store.number)
         return tuple([node.hex() for epoch, node in self.promises if epoch > epoch_held])
 
-    def publish(self, message: KvPub | Hugz, now: Now) -> None:
-        """Publish to all children."""
-        self.published_at = now.mono
+    def publish(self, message: KvPub | Hugz) -> None:
+        """Publish to all children that have subscribed to its key."""
         self.send(PUBLISH, b"", message)
 
     def root(self) -> RootRecord:

@@ -415,7 +415,7 @@ class Replica:
             if last.key and self.published.get(chain) != last.number:
                 prev = last.number if last.prev is None else last.prev
                 value = b"" if last.is_deleted else store.value(last.key)
-                self.context.publish(KvPub(last.key, last.number, uuid, value, prev), now)
+                self.context.publish(KvPub(last.key, last.number, uuid, value, prev))
                 self.context.counters.telltales += 1
         self.published = {chain: last.number for chain, last in store.chains.items()}
 
@@ -436,7 +436,7 @@ class Replica:
         chain = chain_of(key)
         if self.serves:
             self.published[chain] = number
-            shared.publish(update, now)
+            shared.publish(update)
             shared.counters.forwarded += 1
         self.teller.note(key, value, "update")
         self.teller.expect(chain, now, is_more=update.is_more)

@@ -238,7 +238,7 @@ class Root:
         if ttl is not None:
             self._expire_at(key, now.mono + round(ttl * SECOND))
         self.context.counters.written += 1
-        self.context.publish(update, now)
+        self.context.publish(update)
         self.teller.note(key, value, "root")
         self.teller.expect(chain, now, is_more=is_more)
 

@@ -156,7 +156,8 @@ class Serving:
         self._context, self._portion_max = context, portion_max
         self.waiting: deque[Waiting] = deque()
         self.streams: deque[Stream] = deque()
-        self._beats_at: int | None = None
+        self._beat_at: int | None = None
+        """When the last beat went out; None: children should not hear us."""
         self._tokens = 0
 
     # Requests
@@ -291,20 +292,18 @@ class Serving:
     # Beats
 
     def beat(self, now: Now, *, is_due: bool) -> None:
-        """Send a beat after a heartbeat without messages (CFG-045).
+        """Send a beat every heartbeat, also between updates: of these a child hears only what it subscribed to (CFG-045).
 
         `is_due`: whether children should keep hearing us.
         """
         if not is_due:
-            self._beats_at = None
-            return
-        due = self._context.published_at + self._context.heartbeat_ns
-        if self._beats_at is None or now.mono >= due:
-            self._context.publish(Hugz(), now)
+            self._beat_at = None
+        elif self._beat_at is None or now.mono >= self._beat_at + self._context.heartbeat_ns:
+            self._context.publish(Hugz())
             self._context.counters.hugz += 1
-        self._beats_at = self._context.published_at + self._context.heartbeat_ns
+            self._beat_at = now.mono
 
     def deadline(self) -> int | None:
         answer_by = self.waiting[0].by if self.waiting else None
-        beat_at = None if self._beats_at is None else self._context.published_at + self._context.heartbeat_ns
-        return earliest(answer_by, beat_at, *[stream.due_at for stream in self.streams])
+        beat_due = None if self._beat_at is None else self._beat_at + self._context.heartbeat_ns
+        return earliest(answer_by, beat_due, *[stream.due_at for stream in self.streams])
