@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from weft.base.now import SECOND
-from weft.checks import Checker, Fact, Kept, NeverBack, Numbers, OneRoot, Settled, Swift, Unknown, judge
+from weft.checks import Calm, Checker, Fact, Kept, NeverBack, Numbers, OneRoot, Settled, Swift, Unknown, judge
 
 Told = tuple[int, str, str, str, Any]
 TAKEN = ("event", "root-taken")
@@ -63,6 +63,10 @@ RIGHT: dict[str, tuple[type[Checker], list[Fact]]] = {
             (1, "a", "info", "due", ["root", "f", 9 * SECOND, "a"]), taken(8, "b", 1), (10, "", "info", "quiet", None)
         ),
     ),
+    "a parent that is silent soon after a crash": (
+        Calm,
+        history((1, "a", "info", "crash", ["kept"]), (19, "b", "event", "parent-silent", [2 * SECOND])),
+    ),
     "a parent in time": (
         Swift,
         history(
@@ -115,6 +119,10 @@ WRONG: dict[str, tuple[type[Checker], list[Fact]]] = {
             (1, "b", "info", "standing", ["f", "ACTING", "BASE", "IDLE", ""]),
             (2, "", "info", "quiet", None),
         ),
+    ),
+    "a parent that is silent without a reason": (
+        Calm,
+        history((1, "a", "info", "crash", ["kept"]), (22, "b", "event", "parent-silent", [2 * SECOND])),
     ),
     "a root too late": (Swift, history((1, "a", "info", "due", ["root", "f", 9 * SECOND, "a"]), taken(10, "b", 1))),
     "the same parent again": (

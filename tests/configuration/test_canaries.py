@@ -31,6 +31,7 @@ from weft.cores.configuration.stage import Stage
 from weft.cores.configuration.states import On, State
 from weft.cores.configuration.store import Store
 from weft.cores.configuration.tips import Tips
+from weft.sim import fleetbugs
 from weft.wire.replication import KvPub
 
 Patch = pytest.MonkeyPatch
@@ -130,22 +131,7 @@ def orphans_beat_on(patch: Patch) -> None:
 
 
 def updates_count_as_beats(patch: Patch) -> None:
-    honest_publish, honest_beat = Context.publish, Serving.beat
-    updated: set[int] = set()
-
-    def publish(self: Context, message: Any) -> None:
-        honest_publish(self, message)
-        if type(message) is KvPub:
-            updated.add(id(self))
-
-    def beat(self: Serving, now: Any, *, is_due: bool) -> None:
-        if id(self._context) in updated and self._beat_at is not None:
-            updated.clear()
-            self._beat_at = now.mono
-        honest_beat(self, now, is_due=is_due)
-
-    patch.setattr(Context, "publish", publish)
-    patch.setattr(Serving, "beat", beat)
+    patch.setattr(Serving, "beat", fleetbugs.updates_count_as_beats(Serving.beat))
 
 
 def group_is_a_prefix_in_the_subscription(patch: Patch) -> None:

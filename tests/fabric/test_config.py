@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import signal
 import statistics
@@ -94,6 +95,21 @@ class Person:
 
     def reads(self, *words: object) -> Any:
         return json.loads(self.types(*words, "--json"))
+
+
+@pytest.mark.proves(
+    "CFG-045", part="between real processes too: who writes without pause does not silence a parent's beats"
+)
+def test_beats_go_on_while_keys_that_no_sensor_has_are_written_without_pause(fabric: PlacedFabric) -> None:
+    def beats() -> int:
+        return int(fabric.status("collector-1")["cores"]["configuration"]["hugz"])
+
+    def has_beaten(number: int) -> bool:
+        fabric.ask("root", "set", key="/app/beats", value=number)
+        return beats() >= before + 2
+
+    before, numbers = beats(), itertools.count()
+    fabric.until(lambda: has_beaten(next(numbers)), "two more beats")
 
 
 @pytest.mark.prove("a second story of the configuration")

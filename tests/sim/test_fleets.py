@@ -44,6 +44,13 @@ def test_a_root_that_gave_up_voters_and_started_again_confirms_nothing_alone(see
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario given-up --explain")
 
 
+@pytest.mark.proves("CFG-045", "CFG-046", "REC-001")
+@pytest.mark.varies("seed", range(1), range(20), prove=range(1, 4))
+def test_where_keys_of_others_are_written_often_nobody_is_called_dead(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "undisturbed"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario undisturbed --explain")
+
+
 @pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("REC-005", "REC-013")
 @pytest.mark.varies("seed", range(1), range(3), prove=range(1, 3))
@@ -66,7 +73,7 @@ def test_every_variant_is_drawn_somewhere() -> None:
     drawn |= {
         draw_plan(str(seed), name).menu[0]
         for seed in range(20)
-        for name in ("shapes", "liars", "snapshots", "given-up", "fleet-damages", "fleet-mail")
+        for name in ("shapes", "liars", "snapshots", "given-up", "fleet-damages", "fleet-mail", "undisturbed")
     }
     assert drawn == set(VARIANTS)
     assert all(set(names) <= set(VARIANTS) for names in FLEET_SCENARIOS.values())

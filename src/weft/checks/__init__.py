@@ -15,7 +15,7 @@ from weft.checks.documents import DOCUMENT_RULES, PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.field import FIELD_RULES, Acknowledged, Delivered, Read, Saw
-from weft.checks.fleet import Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
+from weft.checks.fleet import Calm, Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.harm import HarmReported
 from weft.checks.hints import Unmoved
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
@@ -47,6 +47,7 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
     Kept,
     NeverBack,
     Settled,
+    Calm,
     Swift,
 )
 """Checkers for fleets that place themselves.
@@ -97,6 +98,7 @@ __all__ = [
     "Acknowledged",
     "Bounded",
     "Broken",
+    "Calm",
     "ChainOrder",
     "Checker",
     "Claimed",

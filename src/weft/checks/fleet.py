@@ -1,7 +1,7 @@
 """What a fleet that places itself promises about its root and its configuration.
 
 At most one root per epoch; numbers only increase; nothing that a majority had is lost; no replica goes back without
-reporting it; at rest one root, and all nodes placed; dead nodes are replaced in time.
+reporting it; at rest one root, and all nodes placed; dead nodes are replaced in time, and live ones are not called dead.
 """
 
 from typing import Any, ClassVar, Final
@@ -12,6 +12,10 @@ from weft.checks.history import Fact, Unknown, Violation
 
 EPOCH_BITS: Final = 40
 """A number is its epoch, then so many bits of a counter (CFG-003)."""
+
+
+SETTLED_AFTER: Final = 10
+"""Silences after the last fault; then its consequences are over, too."""
 
 
 class OneRoot(Checker):
@@ -263,6 +267,29 @@ class Settled(Checker):
         if role == "FOLLOW" and (standing, replica) != ("JOINED", "RUN"):
             self.broken(
                 f"after quiet {each.node} is {standing}, its replica {replica}, below {parent or 'nobody'}", each
+            )
+
+
+class Calm(Checker):
+    """In a fleet that nothing has befallen for long, no node calls its parent silent (CFG-045, CFG-046)."""
+
+    rule = "calm"
+    HEARS: ClassVar = {
+        **{("info", what): "note_change" for what in ("start", "crash", "paused", "resumed", "path", "disk", "harmed")},
+        ("event", "parent-silent"): "note_silent",
+    }
+
+    def __init__(self) -> None:
+        self.changed_at = 0
+
+    def note_change(self, fact: Fact) -> None:
+        self.changed_at = fact.at
+
+    def note_silent(self, fact: Fact) -> None:
+        (silence,) = fact.value
+        if fact.at - self.changed_at > SETTLED_AFTER * silence:
+            self.broken(
+                f"{fact.node} has not heard its parent for {silence / SECOND:.3f} s, and nothing is wrong", fact
             )
 
 

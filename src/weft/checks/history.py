@@ -74,6 +74,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("info", "gone"): "this node will never run again: the contents of its journal count as kept",
     ("event", "root-taken"): "fleet, epoch, is_acting: this node is the root, or acts for it",
     ("event", "root-left"): "fleet, epoch: this node is no longer the root, because a later epoch has one",
+    ("event", "parent-silent"): "ns: this node has not heard its parent in the tree of the configuration for so long",
     ("event", "applied"): "number of the configuration that this node runs",
     (
         "event",

@@ -267,6 +267,7 @@ def _topics(machine: "Machine") -> tuple[str, ...]:
 EVENTS: Final[dict[type, tuple[str, Noted]]] = {
     topology.RootTaken: ("root-taken", lambda machine, event: [machine.plan.fleet, event.epoch, event.is_acting]),
     topology.RootLeft: ("root-left", lambda machine, event: [machine.plan.fleet, event.epoch]),
+    configuration.ParentSilent: ("parent-silent", lambda _, event: [event.silent_ns]),
     configuration.ConfigurationApplied: ("applied", lambda _, event: [event.number]),
     configuration.ConfigurationWiped: ("went-back", lambda _, event: [event.number, event.last]),
     configuration.ConfigurationRewound: ("went-back", lambda _, event: [event.number, event.last]),

@@ -19,7 +19,7 @@ from weft.cores.configuration.context import Context
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import TakeRoot
 from weft.cores.configuration.replica import Replica
-from weft.cores.configuration.serving import Stream
+from weft.cores.configuration.serving import Serving, Stream
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.cores.configuration.store import Store
 from weft.cores.topology.election import Cue, Election
@@ -88,6 +88,20 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
 def portion_counted_before_it_left(right: Any) -> Any:
     """A portion of a snapshot counts as sent at once; if the socket refused some of it, it is never sent again."""
     return lambda self, refused, now: right(self, 0, now)
+
+
+@canary(Serving, "beat", caught_by="calm", within=3, scenario="undisturbed")
+def updates_count_as_beats(right: Any) -> Any:
+    """An update counts as a beat, also for children that have not subscribed to its key."""
+
+    def beat(self: Serving, now: Now, *, is_due: bool) -> None:
+        number = self._context.store.number
+        if number != self.__dict__.setdefault("number", number) and self._beat_at is not None:
+            self._beat_at = now.mono
+        self.__dict__["number"] = number
+        right(self, now, is_due=is_due)
+
+    return beat
 
 
 @canary(TABLE, (State.RUN, On.LOWER), caught_by="converged", within=60, scenario="memories")

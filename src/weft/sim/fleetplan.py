@@ -201,6 +201,15 @@ def write(draw: Draw) -> list[Action]:
     return made
 
 
+def write_for_nobody(draw: Draw) -> list[Action]:
+    """Somebody writes more often than nodes beat, where no sensor replicates it; nothing else happens (CFG-045)."""
+    step_ns = draw.dead_ns // 12
+    return [
+        Action(draw.begin_ns + index * step_ns, "write", draw.root, how=f"nobody/w{index % 4}", number=1_000 + index)
+        for index in range(12 * 8)
+    ]
+
+
 def crowd(draw: Draw) -> list[Action]:
     """A member is paused again and again, so that its queue of updates fills while many rates change (S10)."""
     name, made = draw.chance.choice(draw.members), []
@@ -414,6 +423,7 @@ VARIANTS: Final[dict[str, Variant]] = {
         (replace_collector, crash_root, flap, write), skips=("mail_order",)
     ),
     "damaged journals": Variant((damage, crash_collector, write, write), 3),
+    "keys of nobody": Variant((write_for_nobody,), 1),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
     "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
 }
@@ -423,8 +433,9 @@ SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
 DAMAGED: Final = "damaged journals"
+UNDISTURBED: Final = "keys of nobody"
 REPLACED: Final = "machines are replaced while programs send"
-OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED, REPLACED)
+OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters", DAMAGED, REPLACED, UNDISTURBED)
 """Those with scenarios of their own."""
 FLEET_MAIL: Final = "fleet-mail"  # `programplan` adds the programs
 NARROW: Final = "narrow"  # sockets take few messages at once, so every snapshot is refused halfway
@@ -445,6 +456,7 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "memories": ("the root forgets", "the root's disk is an old one"),
     "given-up": ("a root that gave up voters",),
     "fleet-damages": (DAMAGED,),
+    "undisturbed": (UNDISTURBED,),
     FLEET_MAIL: (REPLACED,),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
