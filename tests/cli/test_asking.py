@@ -99,3 +99,12 @@ def test_asking_loads_no_parser_of_mail_or_tls() -> None:
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
+
+
+@pytest.mark.proves("OPS-005", part="a node that does not take part says which table of its file is missing")
+def test_a_node_without_a_store_says_how_it_gets_one() -> None:
+    body = b'{"text": "this node has no store"}'
+    with answering(said("503 Service Unavailable", body)) as (port, _), pytest.raises(UserError) as refused:
+        order(port, "store-found")
+    assert "refused store-found: this node has no store" in refused.value.text
+    assert "[store] in the node's file, then: weft reload FILE" in refused.value.try_this

@@ -9,7 +9,7 @@ import pytest
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli import status as module
-from weft.cli.status import Picture, cells, heading, members_of, open_doors, picture_of, status, troubles
+from weft.cli.status import Picture, cells, explained, heading, members_of, open_doors, picture_of, status, troubles
 
 NOW = 1_795_000_000 * SECOND
 LEVEL = {"collector": "branch", "sensor": "leaf"}
@@ -163,6 +163,8 @@ def test_a_machine_of_a_closed_fabric_that_shows_nothing_to_others_is_no_machine
     root = page("root", "root", 27_500, tree=tree, neighbours=heard)
     picture = picture_of(27_500, ask, NOW)
     assert [("root", "ok"), ("far", "closed"), ("here", "ok")] == [(one.name, one.health) for one in picture.members]
+    assert ["closed: it runs, and tells how"] == [line[:30] for line in explained(picture.members)]
+    assert [] == explained(picture.members[:1])
     assert {} == dict(troubles(picture))
 
 

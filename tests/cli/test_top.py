@@ -75,6 +75,17 @@ def test_eighty_columns_and_few_lines_are_enough() -> None:
     assert 9 >= len(lines)
 
 
+@pytest.mark.parametrize("width", range(60, 140, 4))
+def test_no_number_and_no_heading_is_cut_at_any_width(width: int) -> None:
+    values = {meter: [SLOT, 100.0] for meter in ("cpu", "memory", "disk")}
+    screen = Screen()
+    screen.take(picture(r=node("collector-1", level="root", values=values, busiest=("process", 41.5))))
+    heading, line = seen(screen, width)[-2:]
+    assert ["machine", "cpu", "memory", "disk", "busiest"] == heading.split()[:5]
+    assert 3 == line.count("100 %")
+    assert "process 42 %" in line
+
+
 def test_changes_make_the_picture_that_a_whole_one_would() -> None:
     screen = four()
     head = screen.head

@@ -24,7 +24,7 @@ PAGES: Final = {
     "catalog.md": ":",
     "doc.md": ":",
     "configuration.md": ":",
-    "filters.md": f"cp {ROOT}/examples/fleet.toml . && weft up --name root --level root &",
+    "filters.md": f"cp {ROOT}/examples/fleet.toml .; weft up --name root --level root & weft up --name s1 --port 27510 &",
 }
 """Pages, and what they take as done before."""
 OTHERS: Final = {

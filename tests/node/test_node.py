@@ -143,6 +143,13 @@ def test_an_event_is_a_numbered_record_and_the_first_names_the_era_before() -> N
     assert 12 == node.next_lsn
 
 
+def test_an_event_bears_the_name_of_its_node_as_samples_do() -> None:
+    node = assembled(Scripted("topology"))
+    node.tell(InputRefused("up", "bad-header", "", "", 1), NOW)
+    records = [record for effect in node.effects() if isinstance(effect, Persist) for record in effect.records]
+    assert [node.settings.node.name] == [one.attributes.get("node") for one in records if isinstance(one, StreamRecord)]
+
+
 @pytest.mark.proves("JRN-040")
 def test_the_number_of_the_last_event_survives_condensing() -> None:
     node = Node(NODE, 7, [Scripted("topology")], index(wiring.WIRES))

@@ -22,6 +22,11 @@ LOCAL: Final = "127.0.0.1"
 DOOR: Final = Door("http")
 MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
 """The mend for a refused order, by the order's name."""
+LACKS: Final = {
+    f"this node has no {core}": f"{table} in the node's file, then: weft reload FILE; a node without a file: weft up FILE --name NAME"
+    for core, table in (("store", "[store]"), ("catalog", "[catalog]"), ("document", "[doc]"))
+}
+"""The mend where a node does not take part, by what it says."""
 
 
 def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
@@ -127,5 +132,5 @@ def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
     code = "unavailable" if status in (503, 504) else "refused"
     mend = f"ask the root: {root}; on its machine --port {root.rpartition(':')[2]}"
     if not root:
-        mend = MENDS.get(name, f"weft status --port {port} shows what that node is")
+        mend = MENDS.get(name) or LACKS.get(text) or f"weft status --port {port} shows what that node is"
     return UserError(code, f"the node at {LOCAL}:{port} refused {name}: {text}", mend)

@@ -25,7 +25,7 @@ HINTS = {
     "bad-type": "1 to 64 of a-z 0-9 . _ -, the first a letter or a digit",
     "bad-destination": "parentsof, childrenof, nearestcoord, local, direct:NODE",
     "denied": "types that begin with weft. are the nodes' own",
-    "deleted": "weft chain ls: who stands there",
+    "deleted": "weft chain ls: who stands there, and what failed; filters see fields with --fmt json or msgpack",
     "filter-failed": "weft chain ls: who stands there",
     "unimplemented": "parentsof, childrenof, nearestcoord, local, direct:NODE",
     "unreachable": "weft status; with --keep disk a message to the parent waits for it",

@@ -264,13 +264,20 @@ def _show(picture: Picture, *, is_long: bool) -> None:
             for row in memory_of(node):
                 memory.add_row(*map(Text, row))
         out.print(memory)
-    for line in open_doors(picture.nodes):
+    for line in [*explained(picture.members), *open_doors(picture.nodes)]:
         out.print(Text(line, style="dim"))
     for line in firing(picture.nodes):
         out.print(Text(line, style="yellow"))
     for what, mend in troubles(picture):
         out.print(Text(what, style="yellow"))
         out.print(Text(f"  try: {mend}", style="dim"))
+
+
+def explained(members: Iterable[Member]) -> list[str]:
+    """A line for a word in the column of health that is no state of a node."""
+    if all(member.health != CLOSED for member in members):
+        return []
+    return [f"{CLOSED}: it runs, and tells how it is on its own machine only; weft top shows what is heard from it"]
 
 
 def open_doors(nodes: Iterable[dict[str, Any]]) -> list[str]:

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from weft.cli.kit.console import plain_table
+from weft.cli.kit.console import console, plain_table
 from weft.cli.kit.text import clean
 
 SIGNS: Final = "✔◆▲✖"
@@ -21,7 +21,9 @@ SPARKS: Final = 12  # points of processor time: 20 seconds
 POINTS: Final = 120  # as many as the console keeps
 STRIP: Final = 18  # pieces of ten seconds: the last three minutes
 TROUBLES_SHOWN: Final = 6
-NARROW: Final = 100  # columns; a narrower terminal gets no sparklines and no strip
+FORMS: Final = ((True, True), (True, False), (False, False))
+"""Whether the table has sparklines, and a strip: the first one that the terminal has room for is shown."""
+WIDEST: Final = 1_000  # columns of no terminal: a table is measured as if it had all room
 DEEPEST: Final = 4
 RANKS: Final = {"root": 0, "collector": 1, "sensor": 2}
 
@@ -117,7 +119,7 @@ def view(screen: Screen, *, width: int, height: int | None = None) -> Group:
     rest = (
         [Text(f"{len(lines) - len(shown)} more machines: weft console", style="dim")] if len(shown) < len(lines) else []
     )
-    return Group(*head, Text(""), _table(shown, screen.at_ms, is_wide=width >= NARROW), *rest)
+    return Group(*head, Text(""), _widest(shown, screen.at_ms, width), *rest)
 
 
 def numbers(screen: Screen) -> str:
@@ -172,19 +174,26 @@ def _bar(value: float | None, before: float | None) -> str:
     return " " if known is None else BARS[min(len(BARS) - 1, max(0, int(known / 100 * len(BARS))))]
 
 
-def _table(lines: list[Line], at_ms: int, *, is_wide: bool) -> Table:
+def _widest(lines: list[Line], at_ms: int, width: int) -> Table:
+    tables = [_table(lines, at_ms, has_sparks=sparks, has_strip=strip) for sparks, strip in FORMS]
+    ruler = console()
+    room = ruler.options.update(width=WIDEST)
+    return next((table for table in tables if ruler.measure(table, options=room).maximum <= width), tables[-1])
+
+
+def _table(lines: list[Line], at_ms: int, *, has_sparks: bool, has_strip: bool) -> Table:
     table = plain_table(padding=(0, 1))
-    table.add_column("machine", no_wrap=True, max_width=40 if is_wide else 30)
+    table.add_column("machine", no_wrap=True, max_width=40 if has_sparks else 30)
     for name in METERS:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("busiest process", no_wrap=True, max_width=24 if is_wide else 20)
-    if is_wide:
+    table.add_column("busiest process", no_wrap=True, max_width=24 if has_sparks else 20)
+    if has_strip:
         table.add_column("3 min ago    now", no_wrap=True)
     for depth, row in lines:
         style = STYLES[row["much"]]
         who = Text("  " * min(depth, DEEPEST)).append(SIGNS[row["much"]], style=style).append(" " + clean(row["name"]))
-        meters = [_meter(row["values"].get(meter, []), at_ms, is_wide=is_wide) for meter in METERS]
-        drawn = [_strip(row.get("strip", ""))] if is_wide else []
+        meters = [_meter(row["values"].get(meter, []), at_ms, has_sparks=has_sparks) for meter in METERS]
+        drawn = [_strip(row.get("strip", ""))] if has_strip else []
         table.add_row(who, *meters, Text(busiest(row)), *drawn)
     return table
 
@@ -195,9 +204,9 @@ def busiest(row: Row, name_max: int = 24) -> str:
     return f"{clean(found[0])[:name_max]} {found[1]:.0f} %" if found else "-"
 
 
-def _meter(values: list[float | None], at_ms: int, *, is_wide: bool) -> Text:
+def _meter(values: list[float | None], at_ms: int, *, has_sparks: bool) -> Text:
     text = percent(values)
-    return Text(f"{spark(values, at_ms // 5_000)} {text}" if is_wide else text)
+    return Text(f"{spark(values, at_ms // 5_000)} {text}" if has_sparks else text)
 
 
 def percent(values: list[float | None]) -> str:

@@ -16,8 +16,9 @@ LAST_EVENT: Final = 1  # kind of the core record: [era, last sequence]
 class Ledger:
     """Turns events into numbered journal records."""
 
-    def __init__(self, node: bytes, era: int) -> None:
+    def __init__(self, node: bytes, era: int, name: str = "") -> None:
         self.node, self.era = node, era
+        self._common = {"fmt": "json", "node": name} if name else {"fmt": "json"}
         self._before = (0, 0)  # era and last sequence of the previous start
         self._last = 0
 
@@ -50,7 +51,7 @@ class Ledger:
             received=now.wall,
             key=name,
             payload=msgspec.json.encode(fields),
-            attributes={"level": level, "fmt": "json"},
+            attributes={"level": level, **self._common},
         )
         if self._last > 1 or self._before == (0, 0):
             return (record,)

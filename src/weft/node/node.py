@@ -122,7 +122,7 @@ class Node:
         self.authority = None if trust is None else Authority(trust)
         """Decides who may send what; None: there are no keys, and everybody may send everything."""
         self.cores: dict[str, Core] = {core.name: core for core in cores}
-        self.ledger = Ledger(node, era)
+        self.ledger = Ledger(node, era, self.settings.node.name)
         self.next_lsn = 1
         self.released: dict[str, int] = {}
         self.refused: Counter[tuple[str, str]] = Counter()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
-from weft.base.now import MILLISECOND, Now
+from weft.base.now import SECOND, Now
 from weft.cores.chains.core import Chains
 from weft.cores.chains.show import show
 from weft.cores.configuration.core import Configuration
@@ -82,16 +82,17 @@ def configuration(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         shown = islice(core.store.keys_under("/"), ROWS_MAX + 1)
         pairs = [(key, _text(core.store.value(key))) for key in shown]
         if core.root.is_root:
-            from weft.shell.notifying import stamp  # clients of HTTP and SMTP, which a root has loaded, and only a root
-
             writes = [
-                (number, stamp(at_ns // MILLISECOND), who, key, _text(old), _text(new))
+                (number, _instant(at_ns / SECOND), who, key, _text(old), _text(new))
                 for number, who, at_ns, key, old, new in core.root.history.newest("", ROWS_MAX)
             ]
     return [
         table("Who runs what", ("machine", "group", "runs", "wanted", ""), runs, "weft config history"),
         table(
-            WRITES, ("number", "at", "who", "key", "was", "is"), writes, "weft config history; weft config rollback N"
+            WRITES,
+            ("number", "at (UTC)", "who", "key", "was", "is"),
+            writes,
+            "weft config history; weft config rollback N",
         ),
         table("Pairs", ("key", "value"), pairs, "weft config list /; weft config set KEY VALUE"),
     ]

@@ -78,7 +78,7 @@ function showPlace(told, here, isNewest) {
   say($("said"), words);
 }
 
-const instantOf = (at) => new Date(at).toLocaleString("en", { hour12: false });
+const instantOf = (at) => moment(at);
 
 // Lines that the text before did not have are marked with +, the places of open conflicts with ▲.
 function showLines(found, told) {

@@ -69,5 +69,6 @@ function span(ms) {
 }
 
 const many = (number) => number.toLocaleString("en");
+const moment = (at) => new Date(at).toLocaleString("sv");  // 2026-01-31 12:00:00, by the browser's zone
 const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
 const SIGNS = ["✔", "◆", "▲", "✖"], WORDS = ["well", "worth a look", "worse", "trouble"];

@@ -35,7 +35,7 @@ async function askRoad() {
   if (record !== wantedHere().get("record")) return;
   if (told.error) return place.replaceChildren(el("p", { role: "alert" }, `✖ ${told.error}${told.mend ? ` → ${told.mend}` : ""}`));
   place.replaceChildren(...told.rows.map((road) => section([`${road.stream} ${road.sequence} of ${road.name || road.origin}: ${road.state}`, ["what", "at", "where", ""],
-    road.steps.map(({ what, at, node, text }) => [what, at ? new Date(at / 1e6).toLocaleString("en", { hour12: false }) : "", node, text]), 0, "weft trace ORIGIN NUMBER"], "")));
+    road.steps.map(({ what, at, node, text }) => [what, at ? moment(at / 1e6) : "", node, text]), 0, "weft trace ORIGIN NUMBER"], "")));
 }
 
 async function trace(type, count, go) {

@@ -27,7 +27,7 @@ async function askVersions() {
 }
 
 function versionRow(row) {
-  const time = (ns) => ns === null ? "now" : new Date(ns / 1e6).toLocaleString("en", { hour12: false });
+  const time = (ns) => ns === null ? "now" : moment(ns / 1e6);
   const value = row.deleted ? "(deleted)" : "value" in row ? JSON.stringify(row.value) : "(too large for the lake)";
   const seen = (row.chain || []).slice(1).map(([node, tick]) => `${node}:${tick}`).join(" ← ");
   const isLost = row.to !== null && row.to <= row.from;

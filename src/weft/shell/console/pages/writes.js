@@ -26,7 +26,7 @@ function showWrites(told) {
   const says = el("p", { role: "status" }), list = el("ul", { className: "diff" }), back = el("button", { type: "button" }), note = el("p", { className: "note", role: "status" }, outcome);
   const show = () => {
     const number = numbers[slider.value], [, at, by] = writes[slider.value], found = differences(writes, number);
-    say(says, `After write ${number} (${new Date(at).toLocaleString("en", { hour12: false })}${by ? `, ${by}` : ""}): ${found.length} ${found.length === 1 ? "key was" : "keys were"} otherwise than now`);
+    say(says, `After write ${number} (${at} UTC${by ? `, ${by}` : ""}): ${found.length} ${found.length === 1 ? "key was" : "keys were"} otherwise than now`);
     slider.setAttribute("aria-valuetext", `write ${number}`);
     list.replaceChildren(...found.map(({ key, was, is }) => el("li", {}, el("b", {}, key), el("del", {}, `− ${before(was)}`), el("ins", {}, `+ ${before(is)}`))));
     say(back, `Make it so again: roll back to ${number}`);
