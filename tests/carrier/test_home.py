@@ -1,6 +1,6 @@
 """Mail that did not leave before its node became the root: the parent it was for is this node itself."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -10,9 +10,11 @@ from tests.carrier.test_roles import Heir, become
 from tests.carrier.test_screen import sequences
 from weft.base.effects import Persist
 from weft.base.mail import INBOX, OUTBOX, of_record, to_record
+from weft.base.records import Stream, StreamRecord
 from weft.base.spool import Released
+from weft.base.vectors import VersionVector
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import FiltersKnown, HoldBack, ParentLost
+from weft.cores.carrier.messages import FiltersKnown, HoldBack, InLake, ParentLost
 from weft.cores.carrier.states import State
 
 
@@ -50,6 +52,46 @@ def test_a_new_root_gives_its_unsent_mail_to_its_own_screen_once(judge: Any) -> 
         become(heir, "root", epoch=epoch)
         world.advance(5)
     assert [2, 9, 3] == sequences(heir.screened)
+
+
+def for_the_lake(mail: StreamRecord) -> StreamRecord:
+    """What a root keeps of it."""
+    content = mail.at, mail.received, mail.key, mail.payload
+    return StreamRecord(Stream.MESSAGES, mail.origin, mail.era, mail.sequence, *content, {"fmt": "raw"})
+
+
+def taken_home_and_sent_up(where: str) -> None:
+    """A former root has sent up what it kept of a message, which also came here as mail; this node becomes the root."""
+    world, root, heir = heir_with_mail()
+    kept = for_the_lake(to_record(root.mail(origin=b"x" * 16, sequence=11), INBOX, 0))
+    heir.judge = lambda record: (for_the_lake(record) if record.stream == INBOX else record,)
+    if where == "before it":
+        heir.write(kept)
+    heir.write(to_record(root.mail(origin=b"x" * 16, via=(b"x" * 16,), depth=1, sequence=11), OUTBOX, 0))
+    if where == "behind it":
+        heir.write(kept)
+    if where == "in the lake":
+        vector = VersionVector()
+        vector.add(kept.source, 11, 11)
+        heir.settings = msgspec.structs.replace(heir.settings, has_lake=True)
+        heir.lake = InLake(((int(Stream.MESSAGES), vector.encode()),))
+    become(heir, "root", epoch=1)
+    world.advance(5)
+    stream = [
+        record for _, record in heir.disk if isinstance(record, StreamRecord) and record.stream == Stream.MESSAGES
+    ]
+    made = sequences(stream)
+    assert ([2, 9, 3], where != "in the lake") == ([number for number in made if number != 11], 11 in made)
+    assert made.count(11) <= 1
+
+
+WHERE: Final = ("before it", "behind it", "in the lake")
+
+
+@pytest.mark.proves("CHN-036", part="of mail that did not go up, a new root keeps nothing that it has already")
+@pytest.mark.parametrize("where", WHERE)
+def test_a_new_root_does_not_keep_again_what_a_former_root_sent_up_of_its_mail(where: str) -> None:
+    taken_home_and_sent_up(where)
 
 
 @pytest.mark.proves("CHN-033")

@@ -13,7 +13,7 @@ from tests.carrier.test_canaries import (
     gap_is_not_answered,
     hack_before_persist,
 )
-from tests.carrier.test_home import heir_with_mail
+from tests.carrier.test_home import heir_with_mail, taken_home_and_sent_up
 from tests.carrier.test_mail_transcripts import (
     another_parent,
     crash_before_sync,
@@ -34,6 +34,7 @@ from weft.cores.carrier.identities import Identities, Meeting, Window
 from weft.cores.carrier.memory import Home, Met, from_record
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.spool import Dropping
 from weft.sim.mailbugs import mail_for_one_parent_only
 
@@ -103,6 +104,10 @@ def mail_comes_home_at_every_start(patch: Patch) -> None:
     patch.setattr(Carrier, "_recall_mail", lambda self, memory: type(memory) is Home or honest(self, memory))
 
 
+def mail_comes_home_unchecked(patch: Patch) -> None:
+    patch.setattr(Seen, "without_repeats", lambda self, records, mail: list(records))
+
+
 def taken_home_once() -> None:
     """A node becomes the root, and ends before its next snapshot; then it becomes the root of another epoch."""
     world, _, heir = heir_with_mail()
@@ -127,6 +132,7 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (mail_goes_to_one_parent_only, gone_for_ever),
     (mail_is_given_up, small_spool),
     (mail_comes_home_at_every_start, taken_home_once),
+    (mail_comes_home_unchecked, lambda: taken_home_and_sent_up("in the lake")),
 ]
 LONG = (duplicates_are_forgotten_after_a_minute,)
 

@@ -1,8 +1,9 @@
 """A new root learns which records it already has, before it takes any (CHN-035, REC-015, LAK-007).
 
 It reads two places: the part of its journal that was not safe at the earlier root, and its lake, if it was a root
-before: children may send again what it drained then. Until both are read it takes nothing from children, which keep
-their records.
+before: children may send again what it drained then. Then it reads its journal once more, and gives itself the mail that
+did not go up: some of it may be here already as records of the lake, which a former root sent up (CHN-036). Until all is
+read it takes nothing from children, which keep their records.
 
 A lake that cannot be read is asked again, less and less often. After `limits.LAKE_PATIENCE_NS` the root goes on without
 it and reports that: until the lake is read, a record that comes again may be kept twice. When all is learned, `Rooted`
@@ -10,7 +11,7 @@ is written. A node that restarts before that learns again; nothing is lost, sinc
 journal.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from weft.base.chance import Chance
 from weft.base.mail import OUTBOX
@@ -47,6 +48,10 @@ class TakeOver:
         self.trouble = ""
         """Why this root has gone on without knowing what its lake holds; empty: it has not."""
         self._is_learning = self._has_read_journal = False
+        self._mail_after: int | None = None
+        """The lsn before the first mail of the journal that did not go up; None: there is none left to look at."""
+        self._is_at_mail = False
+        """Whether the journal is being read for that mail."""
         self._doubted: list[Doubted] = []
         """Damages of the journal; the lake's answer says which records are not lost."""
         self._awaits_lake = context.settings.has_lake
@@ -92,24 +97,34 @@ class TakeOver:
         self._context.perform(ReadVectors())
 
     def take_journal(self, order: RecordsFetched, now: Now) -> None:
-        """Note the records in a piece of the journal, and take the mail for this node from it."""
-        records: list[Record] = []
-        has_mail = False
-        for lsn, record in order.entries:
-            if is_mail(record):
-                if record.stream == OUTBOX and lsn > self._outbox.home_lsn:
-                    records += self._intake.take_home(record, now)
-                    has_mail = True
-            elif type(record) is StreamRecord:
-                self._parent.seen.take(record)
-        if has_mail:
-            self._outbox.home_lsn = order.upto
-            self._context.persist((*records, to_record(Home(order.upto))))
+        """Process a piece of the journal."""
+        (self._take_mail if self._is_at_mail else self._note_records)(order, now)
         if order.upto < self._outbox.seen_lsn:
             self._context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
             return
+        if self._is_at_mail:
+            self._is_at_mail, self._mail_after = False, None
         self._has_read_journal = True
         self._go_on(now)
+
+    def _note_records(self, order: RecordsFetched, _now: Now) -> None:
+        for lsn, record in order.entries:
+            if self._is_own_mail(record, lsn):
+                self._mail_after = lsn - 1 if self._mail_after is None else self._mail_after
+            elif type(record) is StreamRecord and not is_mail(record):
+                self._parent.seen.take(record)
+
+    def _take_mail(self, order: RecordsFetched, now: Now) -> None:
+        records: list[Record] = []
+        mails = [record for lsn, record in order.entries if self._is_own_mail(record, lsn)]
+        for mail in mails:
+            records += self._parent.seen.without_repeats(self._intake.take_home(mail, now), mail)
+        if mails:
+            self._outbox.home_lsn = order.upto
+            self._context.persist((*records, to_record(Home(order.upto))))
+
+    def _is_own_mail(self, record: Record, lsn: int) -> TypeGuard[StreamRecord]:
+        return type(record) is StreamRecord and record.stream == OUTBOX and lsn > self._outbox.home_lsn
 
     def in_lake(self, order: InLake, now: Now) -> None:
         """Note what this node drained as an earlier root: the root after it did not know that, and may send it again."""
@@ -144,7 +159,11 @@ class TakeOver:
         return earliest(self._ask_at, self._patience_at)
 
     def _go_on(self, now: Now) -> None:
-        if not self._has_read_journal or (self._awaits_lake and not self.trouble):
+        if not self._has_read_journal or self._is_at_mail or (self._awaits_lake and not self.trouble):
+            return
+        if self._mail_after is not None:
+            self._is_at_mail = True
+            self._context.perform(FetchRecords(CORE, self._mail_after, limits.FETCH_BYTES))
             return
         if not self._awaits_lake:
             self.epoch = self._context.settings.epoch
