@@ -240,10 +240,21 @@ def test_alerts_and_a_full_disk_and_an_old_configuration_are_trouble_the_worst_f
     shown = console(tree=tree, alerts={SENSOR: [alert]})
     shown.values.note([batch(SENSOR, 0, 1, (DISKS[0], 91.0, None))], at(0))
     assert [
-        (BAD, "alert hot: temperature 91.5 Cel (> 90 Cel) cool it", 5_000),
+        (BAD, "alert hot: cool it · temperature 91.5 Cel (> 90 Cel)", 5_000),
         (WORSE, "disk 91 % full", None),
         (ODD, "runs number 3 of the configuration, not 7", None),
     ] == [(each.much, each.text, each.since) for each in row(shown, SENSOR, 1)["troubles"]]
+
+
+def test_that_a_machine_is_silent_stands_before_the_alert_that_it_last_told_of() -> None:
+    alert = Alert(
+        name="hot", node="s1", metric="temperature", labels={}, value=91.5, unit="Cel", when="> 90 Cel", limit=90,
+        severity="critical", text="", since=5_000,
+    )  # fmt: skip
+    shown = console(alerts={SENSOR: [alert]})
+    shown.values.note([batch(SENSOR, 0, 1, (DISKS[0], 11.0, None))], at(0))
+    first, second = row(shown, SENSOR, 900)["troubles"][:2]
+    assert ["silent", "alert hot: temperature 91.5 Cel (> 90 Cel)"] == [first.text, second.text]
 
 
 def test_this_node_says_what_its_own_health_finds() -> None:

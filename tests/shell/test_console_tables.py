@@ -58,6 +58,26 @@ def tables(page: str, **cores: Any) -> dict[str, Table]:
     return {made.title: made for made in PAGES[page](node, status, at(1))}
 
 
+@pytest.mark.proves("CON-002", part="alerts as weft alerts shows them: value with unit, since when, machine")
+def test_alerts_are_told_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    fires = {
+        "severity": "critical",
+        "node": "s1",
+        "name": "full",
+        "value": 24.59804461493854,
+        "unit": "%",
+        "when": "> 10 %",
+    }
+    fires |= {"labels": {"mount": "/", "device": "sda"}, "text": "Try it.", "since": 1_795_000_000_500, "id": "b9bb"}
+    ended = {**fires, "severity": "warning", "at": 1_795_000_060_000, "why": "back"}
+    page = {"fleet": [fires], "own": [], "ended": [ended]}
+    monkeypatch.setattr("weft.shell.console.tables.page_of", lambda node, now: page)
+    made = tables("alerts", measurement=None)
+    shown = ("s1", "full", "24.598 %", "> 10 %", "device=sda, mount=/", "Try it.", "2026-11-18 11:06:40")
+    assert [("✖ critical", *shown, "b9bb")] == made["Fires"].rows
+    assert [("▲ warning", *shown, "2026-11-18 11:07:40", "back")] == made["Over"].rows
+
+
 @pytest.mark.proves("CON-002", part="entries of the store with who changed them before, and conflicts with both sides")
 def test_entries_say_who_changed_them_before_and_conflicts_what_was_lost() -> None:
     node = StoreNode("here")

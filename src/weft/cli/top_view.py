@@ -103,7 +103,7 @@ def view(screen: Screen, *, width: int, height: int | None = None) -> Group:
     much, verdict = screen.verdict()
     troubles = sorted(
         ((trouble, row["name"]) for row in screen.nodes.values() for trouble in row["troubles"]),
-        key=lambda each: -each[0][0],
+        key=lambda each: (-each[0][0], not str(each[0][1]).startswith("silent")),
     )
     head = [
         Text(clean(f"{screen.head.get('fleet', '')}, as {screen.head.get('name', '')} knows it")),

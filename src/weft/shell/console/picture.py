@@ -92,7 +92,7 @@ class Console:
         nodes = {}
         for place in places:
             above = parents.get(place.node)
-            found = [*self._troubles(place, facts, now), *_silences(place, silent, above)]
+            found = [*_silences(place, silent, above), *self._troubles(place, facts, now)]
             row = self._row(place, above, sorted(found, key=lambda each: -each.much), now)
             fresh = {name: ring.take() for name, ring in self._rings(place.node.hex())}
             nodes[place.node.hex()] = row | {"values": {name: points for name, points in fresh.items() if points}}
@@ -175,8 +175,9 @@ class Console:
             yield from _of_values(machine, now)
         for alert in facts.alerts.get(place.node, ()):
             much = BAD if alert.severity == "critical" else WORSE
-            text = f"alert {alert.name}: {alert.metric} {alert.value:.6g} {alert.unit} ({alert.when}) {alert.text}"
-            yield Trouble(much, text.strip(), "weft alerts", alert.since)
+            says = f"{alert.text} · " if alert.text else ""
+            text = f"alert {alert.name}: {says}{alert.metric} {alert.value:.4g} {alert.unit} ({alert.when})"
+            yield Trouble(much, text, "weft alerts", alert.since)
 
     def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
         """The trouble of a machine that is silent, but should send; None: it is not."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 500  # of one table
 TEXT_MAX: Final = 300  # characters of one value
+ALERT: Final = ("severity", "machine", "alert", "value", "condition", "series", "says", "since (UTC)")
 YEAR_9999: Final = 253_370_764_800  # seconds; no instant later than that has a name
 TYPES: Final = "Chains"
 """The title of the table from which the page makes the choice of a type to trace."""
@@ -67,7 +68,7 @@ def _facts(title: str, facts: dict[str, Any], ask: str = "") -> Table:
         if isinstance(value, dict):
             rows += [(f"{name} {key}", each) for key, each in value.items()]
         elif value is not None:
-            rows.append((name, value))
+            rows.append((name, str(value) if name.endswith("port") else value))
     return table(title, ("what", "is"), rows, ask)
 
 
@@ -218,12 +219,20 @@ def alerts(node: Node, _: dict[str, Any], now: Now) -> list[Table]:
     """Firing and ended alerts."""
     page = page_of(node, now)
     firing = page["fleet"] if page["fleet"] is not None else page["own"]
-    return [_listed("Fires", firing, "weft alerts"), _listed("Over", page["ended"] or [])]
+    ended = [(*_alert(one), _instant(one["at"] / 1_000), one["why"]) for one in page["ended"] or []]
+    return [
+        table("Fires", (*ALERT, "id"), ((*_alert(one), one["id"]) for one in firing), "weft alerts"),
+        table("Over", (*ALERT, "until (UTC)", "why"), ended),
+    ]
 
 
-def _listed(title: str, rows: list[dict[str, Any]], ask: str = "") -> Table:
-    columns = tuple(rows[0]) if rows else ("nothing",)
-    return table(title, columns, (tuple(row.get(name) for name in columns) for row in rows), ask)
+def _alert(one: dict[str, Any]) -> tuple[str, ...]:
+    """The cells of one alert, in the order of `ALERT`."""
+    sign = "✖" if one["severity"] == "critical" else "▲"
+    series = ", ".join(f"{name}={value}" for name, value in sorted(one["labels"].items()))
+    value = f"{one['value']:.6g} {one['unit']}".rstrip()
+    since = _instant(one["since"] / 1_000)
+    return f"{sign} {one['severity']}", one["node"], one["name"], value, one["when"], series, one["text"], since
 
 
 def health(_: Node, status: dict[str, Any], __: Now) -> list[Table]:

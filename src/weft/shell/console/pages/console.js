@@ -111,7 +111,8 @@ function showVerdict(listed) {
   say($("verdict"), text);
 }
 
-const isSilent = (node) => node.troubles.some(([, said]) => said.startsWith("silent"));
+const ofSilence = ([, said]) => said.startsWith("silent");
+const isSilent = (node) => node.troubles.some(ofSilence);
 const names = (list) => list.slice(0, 3).map((node) => node.name).join(", ") + (list.length > 3 ? ` and ${list.length - 3} more` : "");
 
 function showNumbers(listed) {
@@ -135,7 +136,7 @@ function showNumbers(listed) {
 }
 
 function showTroubles(listed) {
-  const all = listed.flatMap((node) => node.troubles.map((trouble) => ({ node, trouble }))).sort((a, b) => b.trouble[0] - a.trouble[0]);
+  const all = listed.flatMap((node) => node.troubles.map((trouble) => ({ node, trouble }))).sort((a, b) => b.trouble[0] - a.trouble[0] || ofSilence(b.trouble) - ofSilence(a.trouble));
   $("wrong").hidden = !all.length;
   const shown = all.slice(0, TROUBLES_SHOWN), list = $("troubles");
   while (list.children.length > shown.length) list.lastChild.remove();
