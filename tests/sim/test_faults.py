@@ -194,16 +194,17 @@ def test_journals_of_collectors_and_roots_are_harmed_and_what_is_not_whole_is_re
 
 
 @pytest.mark.prove("nights of the simulator")
-@pytest.mark.proves("FLT-020", part="journals of stores, of documents and of those who vote for a root")
+@pytest.mark.proves("FLT-020", part="journals of stores, of documents, of brokers and of those who vote for a root")
 @pytest.mark.parametrize(
     ("scenario", "seeds", "harmed"),
     [
         ("store-damages", (0, 2), {"a root's journal harmed"}),
         ("documents-damages", (0,), {"did harm"}),
         ("fleet-damages", (2,), {"a root's journal harmed", "a collector's journal harmed"}),
+        ("catalog-damages", (4, 5), {"a root's journal harmed", "did deregister"}),
     ],
 )
-def test_journals_of_stores_documents_and_voters_are_harmed(
+def test_journals_of_stores_documents_brokers_and_voters_are_harmed(
     scenario: str, seeds: tuple[int, ...], harmed: set[str]
 ) -> None:
     assert met(scenario, *seeds) >= {"a damaged journal repaired", *harmed}

@@ -120,8 +120,8 @@ NIGHTS: Final = {
     ),
     "catalog": Nights(
         scenarios=frozenset(CATALOGS),
-        usual={"catalog": 5, "catalog-removals": 1},
-        soaked={"catalog": 500, "catalog-removals": 200, "catalog-large": 50},
+        usual={"catalog": 5, "catalog-removals": 1, "catalog-damages": 3},
+        soaked={"catalog": 500, "catalog-removals": 200, "catalog-damages": 300, "catalog-large": 50},
         met=frozenset(
             {
                 "an instance: register",

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from weft.base.effects import Persist
 from weft.base.now import SECOND, Now
+from weft.base.records import DamageRecord
 from weft.client.catalog.following import Follower
 from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Instance
@@ -45,6 +46,16 @@ def deadline_by_the_time_in_the_beat(right: Any) -> Any:
         return answer
 
     return hear
+
+
+@canary(Registry, "restore", caught_by="no_resurrection", within=20, scenario="catalog-damages")
+def damaged_catalog_goes_on_as_if_whole(right: Any) -> Any:
+    """A broker whose journal lost records lists what stands before them, although it may have been removed there."""
+
+    def restore(self: Registry, entries: Any, now: Now) -> None:
+        right(self, [entry for entry in entries if not isinstance(entry[1], DamageRecord)], now)
+
+    return restore
 
 
 @canary(Liveness, "note_late", caught_by="timely", within=60, scenario=CATALOG)

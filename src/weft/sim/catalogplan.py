@@ -34,10 +34,11 @@ class Size(NamedTuple):
 CATALOGS: Final[dict[str, Size]] = {
     "catalog": Size((1, 2), (2, 6), (1, 2), (60 * SECOND, 120 * SECOND)),
     "catalog-large": Size((1, 3), (12, 40), (2, 6), (120 * SECOND, 600 * SECOND)),
+    "catalog-damages": Size((1, 2), (2, 6), (1, 2), (60 * SECOND, 120 * SECOND), ("damage", "deregister", "leave")),
     "catalog-removals": Size((1, 1), (2, 4), (1, 1), (40 * SECOND, 60 * SECOND), ("deregister",)),
 }
-"""Scenarios: everyday brokers; many services that fall silent at once; one that is removed before its broker
-restarts."""
+"""Scenarios: everyday brokers; many services that fall silent at once; brokers whose journals are harmed; one service that
+is removed before its broker restarts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +198,16 @@ FAULTS: Final[dict[str, Fault]] = {
         *(drift, forge, meddle, deregister),
     )
 }
+
+
+def damage(draw: Draw) -> list[Action]:
+    """A broker ends, its journal is harmed, and it starts again."""
+    name = draw.chance.choice(draw.brokers)
+    return draw.damage(name, is_replaceable=name != draw.root)
+
+
+PLACED: Final[dict[str, Fault]] = {damage.__name__: damage}
+"""Faults of scenarios that name them: a seed of the others draws what it drew before."""
 RARE: Final = frozenset({"die_for_good", "step", "drift", "forge", "fill", "deregister"})
 
 
@@ -219,7 +230,7 @@ def _host(chance: Chance, name: str, runs: str, **more: Any) -> HostPlan:
     return HostPlan(name=name, runs=runs, start_at=start_at, drift_ppm=chance.randint(-200, 200), **more)
 
 
-def befall(seed: str, menu: tuple[str, ...], draw: Draw, faults: Mapping[str, Fault] = FAULTS) -> list[Action]:
+def befall(seed: str, menu: tuple[str, ...], draw: Draw, faults: Mapping[str, Fault] = FAULTS | PLACED) -> list[Action]:
     """Draw the faults of a run, and changes of services' own records."""
     made: list[Action] = []
     for name in menu:
@@ -260,6 +271,7 @@ def draw_catalog(seed: str, scenario: str = "catalog", of: Size | None = None) -
         end_ns=safety_ns,
     )
     actions = befall(seed, menu, draw)
+    nodes = tuple(_node(Chance(f"{seed}/nodes/{name}"), name, brokers) for name in (ROOT, *below))
     delay = chance.choice((1, 5, 20)) * MILLISECOND
     return Plan(
         seed=seed,
@@ -267,7 +279,7 @@ def draw_catalog(seed: str, scenario: str = "catalog", of: Size | None = None) -
         menu=menu,
         catalog=CatalogPlan(reap_ms=chance.choice((60_000, 600_000))),
         weather=_weather(Chance(f"{seed}/weather")),
-        nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, brokers) for name in (ROOT, *below)),
+        nodes=drawing.with_small_segments(nodes, Chance(f"{seed}/segments")) if "damage" in menu else nodes,
         hosts=hosts,
         least_ns=delay // 2,
         spread_ns=delay,

@@ -251,7 +251,11 @@ class JournalDisk:
     # Damage between two runs
 
     def harm(self, how: str, chance: Chance) -> bool:
-        """Damage a closed segment that the next start reads, in one of the ways of `HARMS`; False if there is none."""
+        """Damage a closed segment that the next start reads, in one of the ways of `HARMS`.
+
+        False if there is none, or if only bytes without a meaning were touched, those that fill up the last batch.
+        """
+        before = len(self.damages)
         ends = list(pairwise(self._starts))
         closed = [index for index, (begin, after) in enumerate(ends) if begin < after > self.snapshot_upto + 1]
         if not closed:
@@ -260,7 +264,7 @@ class JournalDisk:
         swaps = how == "with two segments swapped" and index > 0
         for begin, after in ends[index - swaps : index + 1]:
             self._harm(how, begin, after, chance)
-        return True
+        return len(self.damages) > before
 
     def _harm(self, how: str, begin: int, after: int, chance: Chance) -> None:
         data = bytearray(self._file(begin, after))
