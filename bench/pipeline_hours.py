@@ -30,12 +30,14 @@ from weft.pipeline.upkeep.keeper import Timing, Upkeep
 from weft.pipeline.upkeep.log import live_files, opened
 
 HEADER: Final = (
-    "| hours | ms/batch | CPU ms/batch | commit ms | fold s | upkeep s | java MB | python MB | files in use | log files | log MB |\n"
-    "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    "| hours | ms/batch | CPU ms/batch | commit ms | fold s | upkeep s | java MB | python MB | files in use | log files | log MB"
+    " | other files | other MB |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 HOUR_S: Final = 3_600
 EACH_BATCH: Final = (STAGES["samples"].bronze, STAGES["samples"].silver, VALUES, PROGRESS)
 """Tables to which a batch of samples commits."""
+OTHERS: Final = ("_weft", "checkpoints")
+"""What a driver keeps in a lake beside tables and segments."""
 SMALL: Final = Traffic(nodes=5, series=10, hertz=1.0, rows=10)
 STATISTICS: Final = json.dumps(
     {"numRecords": 50, "minValues": {"batch": 0}, "maxValues": {"batch": 0}, "nullCount": {"batch": 0}}
@@ -71,6 +73,11 @@ def _commit_each_second(lake: Layout, table: Table, seconds: int) -> None:
 def _file(table: Table, name: str) -> dict[str, Any]:
     day = {table.partition: "2026-11-19"} if table.partition else {}
     return {"path": name, "partitionValues": day, "size": 9, "dataChange": True}
+
+
+def mb(files: list[Path]) -> float:
+    """Their size."""
+    return sum(file.stat().st_size for file in files) / (1 << 20)
 
 
 class Clock:
@@ -120,11 +127,12 @@ class Hours:
         folded = time.perf_counter() - began
         kept = maintain(self.upkeep, self.clock)
         memory, log = memory_mb(family()), list(self.lake.tables().glob("*/*/_delta_log/*"))
+        other = [file for name in OTHERS for file in (self.lake.root / name).rglob("*") if file.is_file()]
         in_use = sum(len(live_files(delta, table)) for table in there(self.lake) if (delta := opened(self.lake, table)))
         print(
             f"| {hours:.1f} | {1000 * spent.wall / batches:.0f} | {1000 * spent.cpu / batches:.0f} | {median(commits.taken()):.1f}"
             f" | {folded:.1f} | {kept:.1f} | {memory.get('java', 0):.0f} | {memory.get('python', 0):.0f} | {in_use:,}"
-            f" | {len(log):,} | {sum(file.stat().st_size for file in log) / (1 << 20):.1f} |",
+            f" | {len(log):,} | {mb(log):.1f} | {len(other):,} | {mb(other):.1f} |",
             flush=True,
         )
 

@@ -2,11 +2,12 @@
 
     python -m bench.pipeline_kills [--kills 40] [--rows 200000] [--seed N] [--cluster]
 
-A drawn history of a few nodes (late, doubled, shuffled, unreadable, announced lost, never sent) arrives piece by piece at two
-journals; a real recorder per journal and a real driver work on it, and one of them, in turn, is killed at a drawn instant and
-started again. With `--cluster` the driver's tasks run on a master with two workers, whose workers and executors are killed,
-too. In the end every table is compared with a recomputation from the journals that shares no code with the pipeline, and
-`weft lake check --deep` is asked. The seed repeats history and draws; not the instants themselves, which are the machine's.
+A drawn history of a few nodes (late, doubled, shuffled, unreadable, announced lost, never sent) arrives at two journals,
+a piece before each kill, so that nobody is killed who has nothing to do. A real recorder per journal and a real driver work
+on it, and one of them, in turn, is killed at a drawn instant and started again. With `--cluster` the driver's tasks run on a
+master with two workers, whose workers and executors are killed, too. In the end every table is compared with a recomputation
+from the journals that shares no code with the pipeline, and `weft lake check --deep` is asked. The seed repeats history and
+draws; not the instants themselves, which are the machine's.
 """
 
 import argparse
@@ -14,15 +15,12 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
 
 from bench.hosts import load
 from tests.pipeline import kills
 from tests.pipeline.test_cluster import Machine
 from tests.pipeline.test_kills import PORT, Size, play
 from weft.pipeline.check import Check
-
-ROWS_PER_CHUNK: Final = 5_000
 
 
 def main() -> None:
@@ -33,7 +31,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--cluster", action="store_true")
     chosen = parser.parse_args()
-    size = Size(chosen.rows, max(1, min(chosen.kills, chosen.rows // ROWS_PER_CHUNK)), chosen.kills)
+    size = Size(chosen.rows, chosen.kills, chosen.kills)
     print(f"{load()}, seed {chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory() as place:
         machine = Machine(Path(place), PORT) if chosen.cluster else None
