@@ -18,7 +18,7 @@ from weft.lake.files import LocalFiles
 from weft.lake.layout import STREAMS, Layout, is_drain, is_name, local_path
 from weft.lake.manifest import SegmentFault, origin_of
 from weft.lake.offsets import At, Offset, offset_of, parse
-from weft.lake.reader import Limits, Slice, Source, files_between, position, segment_files
+from weft.lake.reader import Limits, Slice, Source, files_between, position
 from weft.lake.segments import Place, append_segment
 from weft.lake.vectors import publish, vector_at
 
@@ -325,18 +325,6 @@ def test_the_vector_of_ten_thousand_origins_is_small(lake: Layout, monkeypatch: 
 
 
 # Files for others.
-
-
-def test_file_list_between_two_offsets(lake: Layout) -> None:
-    for first in (1, 11, 21):
-        add(lake, first, 10)
-    source = Source(lake, "samples")
-    start, end = source.offset({DRAIN: (2, 0)}), source.offset({DRAIN: (3, 4)})
-    files = segment_files(lake, "samples", start.plain(), end.text())
-    assert [("7", 2, 0, 10), ("7", 3, 0, 4)] == taken(files)
-    assert [True, False] == [piece.is_whole for piece in files]
-    assert str(lake.parquet("samples", DRAIN, 2)) == files[0].path
-    assert 3 == len(segment_files(str(lake.root), "samples", None, source.offset(source.latest()).text()))
 
 
 def test_file_list_between_two_instants(lake: Layout) -> None:

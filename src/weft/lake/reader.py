@@ -8,7 +8,7 @@ directory of the drains is listed again when its time stamp changes.
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.vectors import VersionVector
@@ -346,16 +346,6 @@ def _instant(text: str) -> int:
     except ValueError:
         raise UserError("bad-offset", f"{text!r} is neither a time nor an offset", "2026-01-31T12:00:00Z") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000) * 1_000
-
-
-def segment_files(lake: str | Layout, stream: str, start: Any, end: Any) -> list[Slice]:
-    """The Parquet files between two offsets of the stream (PIP-011), for Spark's own reader.
-
-    `start` and `end` are offsets as Spark keeps them (dict or JSON); `start` may be None: from the first row
-    that still exists. A slice need not be a whole segment: compare `Slice.first` and `Slice.last` with the row numbers.
-    """
-    source = Source(lake if isinstance(lake, Layout) else Layout(lake), stream)
-    return source.slices(parse(start).at if start else source.earliest(), parse(end).at)
 
 
 def files_between(lake: str | Layout, stream: str, since_ns: int = 0, until_ns: int | None = None) -> list[Slice]:
