@@ -4,6 +4,8 @@
 <lake>/_weft/digests/silver.samples/00000007.sha256   of versions 7000 to 7999: digest, two spaces, name
 ```
 
+The line of the checkpoint hint, which has no version, is in the newest list.
+
 After each commit of this program a line is added (`note_commits`), and one for a checkpoint of the log that was made with
 it. If the driver is killed in between, the next one adds the line when it starts. Of several lines for one name the last
 counts. Commits of other programs and of earlier versions have no line until somebody adopts them as they are; they are
@@ -119,9 +121,12 @@ def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
 def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
     """Append one line for each name, with one write per list, because two processes may do so at once."""
     log, directory = _log_of(layout, table), layout.log_digests(table.full_name)
+    newest = max((int(file.stem) for file in directory.glob("*.sha256")), default=0)
     lines: defaultdict[int, str] = defaultdict(str)
     for name in names:
-        lines[max(version_of(name), 0) // VERSIONS_PER_LIST] += f"{sha256_of(log / name)}  {name}\n"
+        number = newest if name == HINT else version_of(name) // VERSIONS_PER_LIST
+        newest = max(newest, number)
+        lines[number] += f"{sha256_of(log / name)}  {name}\n"
     if lines:
         LocalFiles().make_directories(directory)
     for number, text in lines.items():
@@ -133,7 +138,7 @@ def _drop_old(layout: Layout, table: Table) -> None:
     """Delete the lists for versions that the log has dropped."""
     oldest = min(version_of(file.name) for file in _log_of(layout, table).glob("*.json"))
     for file in layout.log_digests(table.full_name).glob("*.sha256"):
-        if int(file.stem) < oldest // VERSIONS_PER_LIST and int(file.stem):
+        if int(file.stem) < oldest // VERSIONS_PER_LIST:
             file.unlink(missing_ok=True)
 
 
