@@ -314,6 +314,17 @@ def test_a_log_keeps_no_more_commits_than_a_driver_can_list_each_second(
     assert "no-version" == refused.value.code
 
 
+@pytest.mark.prove("hundreds of commits")
+def test_a_commit_of_upkeep_examines_no_old_commit(grown: Layout) -> None:
+    """`shorten` does, once in a round: what one commit deleted, every commit would look for in the whole log."""
+    for file in (grown.table("meta", "progress") / "_delta_log").glob("0*.json"):
+        os.utime(file, ns=(0, 0))
+    before, delta = log_of(grown), opened(grown, PROGRESS)
+    assert delta is not None
+    exchange(grown, Exchange(PROGRESS, tuple(live_files(delta, PROGRESS)[:2]), (), "compact", is_rearranged=True), 1)
+    assert [*before, "251.json"] == log_of(grown)
+
+
 def test_checkpoints_of_the_log_name_no_file_that_was_removed_an_hour_ago(lake: Layout) -> None:
     """A driver removes one file a second and table: each checkpoint would have all of a week."""
     join_all(lake)

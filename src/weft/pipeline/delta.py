@@ -208,23 +208,13 @@ class Tables:
 
     def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
         """One transaction. The lease is checked in the same version of the table from which the transaction starts."""
-        from deltalake import PostCommitHookProperties
         from deltalake.exceptions import CommitFailedError
 
         handle = self.handle(table)
         self._check_lease(handle)
-        before, began = handle.version(), time.perf_counter()
+        began = time.perf_counter()
         try:
-            handle.create_write_transaction(
-                actions,
-                "append",
-                handle.schema(),
-                [table.partition] if table.partition else [],
-                commit_properties=properties,
-                # else each commit examines every file of the log; upkeep does that once in a round (`vacuum.shorten`)
-                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-            )
-            note_commits(self.lake, table, before)
+            transact(self.lake, table, handle, actions, properties)
         except CommitFailedError as error:
             if CONFLICT in str(error):
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
@@ -310,32 +300,19 @@ class Tables:
         shutil.rmtree(self.path(table) / STAGING, ignore_errors=True)
 
     def _open_or_create(self, table: Table) -> "DeltaTable":
-        from deltalake import DeltaTable, Schema
+        from deltalake import DeltaTable
 
         path = self.path(table)
-        wanted = Schema.from_json(table.spark().json())
         if not DeltaTable.is_deltatable(str(path)):
             assert self.writer is not None, table.full_name
-            path.mkdir(parents=True, exist_ok=True)
-            made = DeltaTable.create(
-                path,
-                wanted,
-                mode="ignore",
-                partition_by=[table.partition] if table.partition else [],
-                name=table.full_name,
-                description=table.grain,
-                configuration=configuration_of(table),
-                commit_properties=made_by_us(),
-            )
-            note_commits(self.lake, table, -1)
-            return made
+            return created(self.lake, table)
         if self.writer is None:
             return DeltaTable(path)
         note_missed(self.lake, table)
         refuse_changed(self.lake, table)
         handle = DeltaTable(path)
         before = handle.version()
-        _evolve(handle, table, wanted)
+        _evolve(handle, table)
         note_commits(self.lake, table, before)
         return handle
 
@@ -378,6 +355,48 @@ class Tables:
         target = place / name
         file.rename(target)
         return data_file(root, table, target, footer)
+
+
+def transact(
+    lake: Layout, table: Table, handle: "DeltaTable", actions: list[Any], properties: "CommitProperties"
+) -> None:
+    """One transaction that starts from the version of `handle`; its file of the log gets a digest (FLD-030).
+
+    It does not look for old commits, for which it would examine every file of the log: upkeep does that once in a round
+    (`vacuum.shorten`). Raises CommitFailedError.
+    """
+    from deltalake import PostCommitHookProperties
+
+    before = handle.version()
+    handle.create_write_transaction(
+        actions,
+        "append",
+        handle.schema(),
+        [table.partition] if table.partition else [],
+        commit_properties=properties,
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+    )
+    note_commits(lake, table, before)
+
+
+def created(lake: Layout, table: Table) -> "DeltaTable":
+    """A new table, or the one that another process has just made."""
+    from deltalake import DeltaTable
+
+    path = lake.table(table.layer, table.name)
+    path.mkdir(parents=True, exist_ok=True)
+    made = DeltaTable.create(
+        path,
+        table.schema.arrow(),
+        mode="ignore",
+        partition_by=[table.partition] if table.partition else [],
+        name=table.full_name,
+        description=table.grain,
+        configuration=configuration_of(table),
+        commit_properties=made_by_us(),
+    )
+    note_commits(lake, table, -1)
+    return made
 
 
 def made_by_us() -> "CommitProperties":
@@ -496,10 +515,12 @@ def _writer_of(handle: "DeltaTable") -> str:
     return next((f"version {version}" for version in versions if version), "another program")
 
 
-def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
+def _evolve(handle: "DeltaTable", table: Table) -> None:
     """Add the columns that this program knows and the table lacks; refuse a table of a newer program (LAK-036)."""
+    from deltalake import Schema
+
     have = {field.name: field for field in handle.schema().fields}
-    want = {field.name: field for field in wanted.fields}
+    want = {field.name: field for field in Schema.from_arrow(table.schema.arrow()).fields}
     if unknown := have.keys() - want.keys():
         raise UserError(
             "newer-lake",

@@ -34,7 +34,7 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
-from weft.pipeline.delta import date_removed, partition_of
+from weft.pipeline.delta import date_removed, partition_of, transact
 from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
 from weft.pipeline.logdigests import note_commits
@@ -136,7 +136,7 @@ class Repair:
         for table in self.marks:
             self._mark(table, record, common, backward.get(table))
         for table in COUNTED_AGAIN.intersection(self.tables):
-            self._commit_nothing(table, self._properties(record, None, table))
+            transact(self.lake, table, DeltaTable(self._path(table)), [], self._properties(record, None, table))
         coverage = self._recalled(common)
         self._begin(record, common, coverage)
         ahead = {table.full_name: self.marks[table].batch for table in backward}
@@ -218,39 +218,37 @@ class Repair:
         """One commit: go back to a version, if one is given, and set the table's mark under the new id."""
         batch = min(self.marks[table].batch, common.number)
         handle = DeltaTable(self._path(table))
-        before = handle.version()
         properties = self._properties(record, batch, table)
         if version is None:
-            self._commit_nothing(table, properties)
+            transact(self.lake, table, handle, [], properties)
         elif table == PROGRESS:
             self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", properties)
         else:
-            self._go_back(table, version, properties)
-        note_commits(self.lake, table, before)
+            self._go_back(table, handle, version, properties)
 
     def _delete(self, table: Table, handle: DeltaTable, rows: str, properties: CommitProperties) -> None:
         """Delete rows in one commit. deltalake writes the remaining rows to files without digests, so these are adopted."""
-        before = set(handle.file_uris())
+        before, files = handle.version(), set(handle.file_uris())
         handle.delete(rows, commit_properties=properties)
+        note_commits(self.lake, table, before)
         root = self._path(table).resolve()
-        fresh = paths_of(uri for uri in handle.file_uris() if uri not in before)
+        fresh = paths_of(uri for uri in handle.file_uris() if uri not in files)
         adopt(self.lake, table, [Path(file).relative_to(root).as_posix() for file in fresh])
 
-    def _go_back(self, table: Table, version: int, properties: CommitProperties) -> None:
+    def _go_back(self, table: Table, handle: DeltaTable, version: int, properties: CommitProperties) -> None:
         """Undo what batches have done since a version.
 
         If they only added files, these are removed; then no older file is needed, and days that were removed since stay
         removed. Otherwise the old version is restored: UserError `version-gone` if that needs files that were vacuumed.
         """
-        handle = DeltaTable(self._path(table))
         added = added_by(handle, self.kind.stream, version)
         if added is not None:
             now_ms = self.now // 1_000_000
             removals: list[Any] = [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in added]
-            parts = [table.partition] if table.partition else []
             date_removed(self._path(table), added)
-            handle.create_write_transaction(removals, "append", handle.schema(), parts, commit_properties=properties)
+            transact(self.lake, table, handle, removals, properties)
             return
+        before = handle.version()
         try:
             handle.restore(version, commit_properties=properties)
         except DeltaError as error:
@@ -259,12 +257,7 @@ class Repair:
                 f"{table.full_name} must go back to version {version}, whose files were vacuumed: {error}",
                 "put that table back from a copy",
             ) from error
-
-    def _commit_nothing(self, table: Table, properties: CommitProperties) -> None:
-        """Make a commit that has these properties and changes no row."""
-        handle = DeltaTable(self._path(table))
-        parts = [table.partition] if table.partition else []
-        handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=properties)
+        note_commits(self.lake, table, before)
 
     def _properties(self, record: Record, batch: int | None, table: Table) -> CommitProperties:
         """The properties of a commit: the job, its lease, and the last batch of the table, if it has one."""
@@ -325,7 +318,4 @@ def _lower_epoch(lake: Layout, table: Table, epoch: int) -> None:
         custom_metadata={"weft.lease": str(epoch), "weft.version": __version__},
         app_transactions=[Transaction(APP, epoch, int(datetime.now(UTC).timestamp() * 1000))],
     )
-    parts = [table.partition] if table.partition else []
-    before = delta.version()
-    delta.create_write_transaction([], "append", delta.schema(), parts, commit_properties=properties)
-    note_commits(lake, table, before)
+    transact(lake, table, delta, [], properties)

@@ -28,9 +28,8 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import PARQUET, configuration_of, data_file, made_by_us
+from weft.pipeline.delta import PARQUET, created, data_file, transact
 from weft.pipeline.intake import SPREAD
-from weft.pipeline.logdigests import note_commits
 from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
 from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
@@ -236,17 +235,7 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
 
     path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
     if opened(layout, FORGOTTEN) is None:
-        path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(
-            path,
-            FORGOTTEN.schema.arrow(),
-            mode="ignore",
-            name=FORGOTTEN.full_name,
-            description=FORGOTTEN.grain,
-            configuration=configuration_of(FORGOTTEN),
-            commit_properties=made_by_us(),
-        )
-        note_commits(layout, FORGOTTEN, -1)
+        created(layout, FORGOTTEN)
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     properties = CommitProperties(
         custom_metadata={APP: "account", "weft.lease": str(epoch)},
@@ -256,10 +245,7 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
     pq.write_table(_table(note), file, **PARQUET)
     new = data_file(path, FORGOTTEN, file)
     added = AddAction(new.path, new.size, new.partition, now_ms, data_change=True, stats=new.statistics)
-    delta = DeltaTable(path)
-    before = delta.version()
-    delta.create_write_transaction([added], "append", delta.schema(), [], commit_properties=properties)
-    note_commits(layout, FORGOTTEN, before)
+    transact(layout, FORGOTTEN, DeltaTable(path), [added], properties)
 
 
 def _table(note: Note) -> "pa.Table":

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
 from weft.lake.layout import Layout
-from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, date_removed, partition_of
-from weft.pipeline.logdigests import note_commits
+from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, date_removed, partition_of, transact
 from weft.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -91,7 +90,6 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
     delta = opened(layout, wanted.table)
     assert delta is not None, wanted.table.full_name
     _refuse_if_overtaken(delta, wanted, epoch)
-    before = delta.version()
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     apps = {APP: epoch, **wanted.apps}
     about = {APP: wanted.what, "weft.version": __version__, "weft.lease": str(epoch)}
@@ -100,15 +98,11 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
         max_commit_retries=RETRIES,
         app_transactions=[Transaction(app, version, now_ms) for app, version in apps.items()],
     )
-    partitions = [wanted.table.partition] if wanted.table.partition else []
     date_removed(layout.table(wanted.table.layer, wanted.table.name), [file.path for file in wanted.remove])
     try:
-        delta.create_write_transaction(
-            _actions(wanted, now_ms), "append", delta.schema(), partitions, commit_properties=properties
-        )
+        transact(layout, wanted.table, delta, _actions(wanted, now_ms), properties)
     except CommitFailedError as error:
         raise Overtaken(f"{wanted.table.full_name}: {error}") from error
-    note_commits(layout, wanted.table, before)
     delta.update_incremental()
     return delta.version()
 
