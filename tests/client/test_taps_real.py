@@ -56,7 +56,24 @@ async def test_a_tap_leaves_its_accounts_and_nothing_else(tmp_path: Path) -> Non
         assert 3 == len(told)
         assert {"why": "time", "seen": 5, "copied": 3, "dropped": 0, "sampled": 2} == tapped.accounts
         assert [] == await client.taps()
-        assert service.endpoints.tapping is None
+        traffic = service.endpoints.traffic
+        assert [None] * 3 == [traffic.on_call, traffic.on_answer, traffic.on_publication]
+        tapped.close()
+
+
+@pytest.mark.proves("MON-004", part="what is beyond the rate is counted")
+@in_loop
+async def test_of_more_calls_than_a_tap_may_copy_all_are_counted(tmp_path: Path) -> None:
+    async with running(tmp_path) as ports, Client(ports.broker) as client, thermo(ports):
+        tapped = client.tap("thermo", rate=1)
+        await tapped.__aenter__()
+        for _ in range(50):
+            await client.call("thermo", "read", "a")
+        await tapped.stop()
+        told = [copy async for copy in tapped]
+        accounts = tapped.accounts
+        assert (100, 0, len(told)) == (accounts["seen"], accounts["dropped"], accounts["copied"])
+        assert 100 == accounts["copied"] + accounts["sampled"]
         tapped.close()
 
 

@@ -23,6 +23,7 @@ driving.py      runs the core that registers it
 endpoints.py    its functions, and the calls they answer
 speaking.py     what it publishes
 handler.py      its log records
-tapping.py      copies its messages while somebody wants them
+traffic.py      its messages as they pass
+tapping.py      copies them while somebody wants that
 sockets.py      its sockets
 """

@@ -15,7 +15,7 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.client.catalog.discovery import BeaconListener, reached, servers_of
 from weft.client.catalog.errors import CatalogError, error_of
-from weft.client.catalog.servicelimits import COPIES_MAX, FRAME_BYTES_MAX, LINGER_MS
+from weft.client.catalog.servicelimits import COPIES_MAX, COPIES_TOGETHER, COPY_WITHIN_S, FRAME_BYTES_MAX, LINGER_MS
 from weft.client.catalog.sockets import Datagrams, Plug
 from weft.client.link.keyring import PLAIN, Keyring
 from weft.client.link.sockets import Bounds, Context
@@ -61,7 +61,10 @@ class Driver:
         self._dealer: Plug | None = None
         self._monitors: dict[bytes, Plug] = {}
         """Sockets for copies of messages, by tap."""
-        self._is_flushing = False
+        self._flusher: asyncio.Handle | None = None
+        """The call of `_flush`."""
+        self._noted = 0
+        """Copies that wait for it."""
         self._beacons: BeaconListener | None = None
         self._beats = Datagrams(self._hear_beats)
         self._timer: asyncio.TimerHandle | None = None
@@ -92,8 +95,9 @@ class Driver:
         if self._beacons is not None:
             self._beacons.close()
         self._beats.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        for handle in (self._timer, self._flusher):
+            if handle is not None:
+                handle.cancel()
 
     def command(self, order: Any) -> None:
         """Give the core an order."""
@@ -101,17 +105,30 @@ class Driver:
         self._pump()
 
     def passed(self, passed: Passed, at: Now) -> bool:
-        """A message has passed the service. True: a tap wants it, and gets a copy at the end of this turn of the loop."""
+        """A message has passed the service. True: a tap wants it, and gets a copy soon, together with others."""
         is_copied = self.core.taps.note(passed, at)
-        if is_copied and not self._is_flushing:
-            self._is_flushing = True
-            self._loop.call_soon(self._flush)
+        if is_copied:
+            self._noted += 1
+            if self._noted >= COPIES_TOGETHER:
+                self.flush_soon()
+            elif self._flusher is None:
+                self._flusher = self._loop.call_later(COPY_WITHIN_S, self._flush)
         return is_copied
 
+    def flush_soon(self) -> None:
+        """Send the noted copies at the end of this turn of the loop."""
+        if self._noted:
+            self._noted = 0
+            if self._flusher is not None:
+                self._flusher.cancel()
+            self._flusher = self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
-        self._is_flushing = False
+        self._flusher, self._noted = None, 0
         self.core.taps.flush(now())
         self._pump()
+        for monitor in self._monitors.values():
+            monitor.look()
 
     async def update(self, changes: dict[str, Any]) -> None:
         """Change the record at the broker; CatalogError if it refuses."""
@@ -207,8 +224,10 @@ class Driver:
         message = effect.message
         if effect.channel in (MONITOR, COPIES):
             monitor = self._monitors.get(effect.peer)
-            if monitor is None or not monitor.say(commands.encode(message)):
+            if monitor is None or not monitor.put(commands.encode(message)):
                 self.core.command(SendFailed(effect.channel, effect.peer), now())
+            elif effect.channel == MONITOR:
+                monitor.look()
         elif isinstance(message, Message) and self._dealer is not None:
             self._dealer.say(commands.encode(message))
         elif isinstance(message, Beat):

@@ -18,7 +18,7 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.client.catalog.errors import CatalogError
 from weft.client.catalog.servicelimits import CALLS_MAX, CANCEL_S, ERROR_CHARS_MAX, FRAMES_MAX, GRACE_S
-from weft.client.catalog.tapping import Tapping
+from weft.client.catalog.traffic import Traffic
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import AWK, DENIED, DENIED_TOO, DISCONNECT, PING, PONG, REPLY, Message
 
@@ -73,8 +73,7 @@ class Endpoints:
         self._builtins: dict[str, Callable[[tuple[bytes, ...]], Any]] = {"dbp.stats": self._stats}
         self._running: set[asyncio.Task[None]] = set()
         self._say: Say = _discard
-        self.tapping: Tapping | None = None
-        """Gets each message that passes; None while nobody taps the service."""
+        self.traffic = Traffic()
 
     def add(self, function: Function, name: str = "") -> None:
         """Register a function for calls of `name`, by default of the function's own name.
@@ -110,20 +109,22 @@ class Endpoints:
         if self._running:
             await asyncio.wait(self._running, timeout=CANCEL_S)
         self._say = _discard
-        self.tapping = None
+        self.traffic.unwatch()
 
     def hear(self, frames: list[bytes]) -> None:
         """A message from the socket, its routing id first; an invalid one is counted."""
+        message: Message | None
         try:
             message = commands.decode_call(frames[1:], FRAMES_MAX)
         except PeerError:
             self.malformed += 1
-            if self.tapping is not None:
-                self.tapping.heard(frames, None)
-            return
-        if self.tapping is not None:
-            self.tapping.heard(frames, message)
-        if message.command in ANSWERS:
+            message = None
+        traffic = self.traffic
+        if traffic.on_call is None:
+            traffic.calls += 1
+        else:
+            traffic.on_call(frames, message)
+        if message is None or message.command in ANSWERS:
             return
         if message.command == PING:
             self.pings += 1
@@ -170,8 +171,11 @@ class Endpoints:
         when = times.answer(asked.time, time.time())
         frames = [peer, *asked.envelope, b"", command, when, *body]
         self._say(frames)
-        if self.tapping is not None:
-            self.tapping.answered(frames, asked)
+        traffic = self.traffic
+        if traffic.on_answer is None:
+            traffic.answers += 1
+        else:
+            traffic.on_answer(frames, asked)
 
     def _stats(self, _: tuple[bytes, ...]) -> dict[str, Any]:
         return {name: endpoint.stats() for name, endpoint in self.table.items()}

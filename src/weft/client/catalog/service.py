@@ -267,8 +267,11 @@ class _Running:
     def publish(self, frames: list[bytes]) -> None:
         """Publish to all subscribers."""
         self._speaker.say(frames)
-        if self._tapping is not None:
-            self._tapping.published(frames)
+        traffic = self._service.endpoints.traffic
+        if traffic.on_publication is None:
+            traffic.publications += 1
+        else:
+            traffic.on_publication(frames)
 
     def end(self) -> None:
         """Make `run` return."""
@@ -297,8 +300,7 @@ class _Running:
             if not self._approved.done():
                 self._approved.set_result(None)
         elif isinstance(event, TapsChanged):
-            self._tapping = (self._tapping or Tapping(self._router, self.driver)) if event.is_on else None
-            self._service.endpoints.tapping = self._tapping
+            self._tap(is_on=event.is_on)
         elif isinstance(event, Denied) and not event.is_final:
             self._last_refusal = event
         elif isinstance(event, Denied):
@@ -306,6 +308,14 @@ class _Running:
                 if not future.done():
                     future.set_exception(refused(event))
                     future.exception()  # marks it as seen, so that asyncio does not complain if nobody waits
+
+    def _tap(self, *, is_on: bool) -> None:
+        """Another tap runs, or one less; `is_on`: any."""
+        if not is_on and self._tapping is not None:
+            self._tapping.end()
+            self._tapping = None
+        elif is_on and self._tapping is None:
+            self._tapping = Tapping(self._router, self.driver, self._service.endpoints.traffic)
 
     def _stir(self) -> None:
         """A log record waits; called from any thread."""

@@ -20,6 +20,8 @@ LINGER_MS: Final = 150  # time for the last messages to leave
 STOP_S: Final = 0.5  # time for the whole stop (CAT-023)
 
 COPIES_MAX: Final = 1_000  # of messages waiting in the socket of a tap
+COPIES_TOGETHER: Final = 100  # sent at once: each time wakes a thread here, the broker, and whoever reads the tap
+COPY_WITHIN_S: Final = 0.01  # until fewer are sent
 
 FIRST_WORDS_S: Final = 1.0  # how long first publications wait for the catalog's subscription
 FIRST_WORDS_MAX: Final = 1_000  # publications that wait so; beyond that the oldest are dropped
@@ -31,4 +33,5 @@ RECORDS_PER_TURN: Final = 256  # log records published in one turn of the loop: 
 MESSAGE_CHARS_MAX: Final = 16_384  # of one log record
 FIELDS_MAX: Final = 64  # extra fields of one log record
 
+assert COPIES_TOGETHER <= COPIES_MAX, "else some are dropped each time"
 assert GRACE_S + CANCEL_S + LINGER_MS / 1_000 < STOP_S, "else a service does not stop in time"

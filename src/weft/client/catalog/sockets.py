@@ -63,6 +63,12 @@ class Plug(Channel):
         self.dropped += not is_sent
         return is_sent
 
+    def put(self, frames: list[bytes]) -> bool:
+        """As `say`, of several messages; `look` has to be called behind the last one."""
+        is_sent = self._socket.send(frames)
+        self.dropped += not is_sent
+        return is_sent
+
     @property
     def heard_from(self) -> str:
         """The address of the sender of the last message taken; empty: libzmq does not know it."""

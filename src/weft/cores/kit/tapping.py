@@ -8,6 +8,8 @@ This module knows neither sockets nor the wire format; services and brokers coun
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from weft.base.now import SECOND
 
 WINDOW_NS: Final = SECOND // 10
@@ -17,7 +19,7 @@ almost no cost, until the next window.
 FAR: Final = 1 << 62
 
 
-class Cut(NamedTuple):
+class Cut(msgspec.Struct, frozen=True, gc=False):
     """The copied part of a message: its frames, each possibly truncated, and whether anything is missing."""
 
     frames: tuple[bytes, ...]
@@ -98,7 +100,7 @@ def cut(frames: Sequence[bytes], frame_max: int) -> Cut:
     >>> cut([b"abc", b"d"], 0)
     Cut(frames=(), sizes=(3, 1), bytes=4, is_cut=True)
     """
-    size = sum(map(len, frames))
+    size = sum([len(frame) for frame in frames])
     if not frame_max:
         return Cut((), tuple(map(len, frames)), size, is_cut=True)
     if size <= frame_max:
