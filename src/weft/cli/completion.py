@@ -20,6 +20,10 @@ PLACES: Final[dict[str, tuple[str, str]]] = {
     "fish": (".config/fish/completions/weft.fish", "it works in the next shell"),
 }
 """The script's path below the user's home, and what is left to do, by shell."""
+ZSH: Final = """
+if [[ $funcstack[1] == _weft ]]; then _cyclopts_weft "$@"; else compdef _cyclopts_weft weft; fi
+"""
+"""What the script for zsh leaves out: zsh calls the file by its name, or a user sources it."""
 
 
 def completion(shell: Shell, /, *, install: Flag = False) -> None:
@@ -33,7 +37,7 @@ def completion(shell: Shell, /, *, install: Flag = False) -> None:
 
     for annexed in [name for name in app if not name.startswith("-") and name not in ROOMS]:
         del app[annexed]  # annexes come and go, but the shell keeps this script
-    script = app.generate_completion(prog_name="weft", shell=shell)
+    script = app.generate_completion(prog_name="weft", shell=shell) + (ZSH if shell == "zsh" else "")
     if not install:
         sys.stdout.write(script)
         return
