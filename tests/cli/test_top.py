@@ -60,6 +60,17 @@ def test_the_branch_with_trouble_stands_first_and_is_named() -> None:
     assert lines[7].endswith("▪▪")
 
 
+@pytest.mark.proves("MET-004", part="`weft top` shows what fires")
+def test_what_fires_is_shown_behind_who_is_silent() -> None:
+    screen, fires = Screen(), [3, "alert hot: cool it · temperature 91.5 Cel (> 90 Cel)", "weft alerts", AT - 5_000]
+    rows = {"r": node("root", much=3, troubles=[fires]), "s": node("s", "r", much=3, troubles=[[3, "silent", "", 0]])}
+    screen.take(picture(**rows))
+    assert [
+        "  ✖ s: silent",
+        "  ✖ root: alert hot: cool it · temperature 91.5 Cel (> 90 Cel) for 5 s → weft alerts",
+    ] == seen(screen)[3:5]
+
+
 def test_beside_a_silent_machine_nothing_missing_is_nothing_known() -> None:
     screen = Screen()
     screen.take(picture(r=node("root"), s=node("s", "r", much=3, troubles=[[3, "silent", "look", AT - 61_000]])))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chromium import Chromium, Page
+from tests.interop.picturewords import PICTURE, words_in, words_on
 from tests.patience import PATIENCE_S
 from weft.cli.asking import order, try_status
 from weft.cli.demo import NODES, ROOT, texts
@@ -65,6 +66,7 @@ def verdict(words: str) -> str:
 
 @pytest.mark.proves("CON-001", part="in a browser: numbers, tree, sparklines, strips; a killed machine is named first")
 @pytest.mark.proves("CON-005", part="a real browser, a fleet that is killed meanwhile")
+@pytest.mark.proves("CON-005", part="the picture in the README has the words of the page as it is")
 def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Running) -> None:
     page = page_of(browser, running)
     page.until(verdict("✔ All 7 machines are well"))
@@ -79,6 +81,7 @@ def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Run
     running.kill(VICTIM)
     page.until(verdict(f"✖ 1 of 7 machines in trouble: {VICTIM}"))
     page.until(f"document.querySelector('#missing-note').textContent === 'none known; silent: {VICTIM}'")
+    assert words_in(PICTURE) == words_on(page), "make picture"
     first = "document.querySelector('#troubles li button')"
     assert ["✖", VICTIM] == page.run(f"[...{first}.children].slice(0, 2).map((part) => part.textContent)")
     assert page.run(f"{first}.children[2].textContent").startswith("silent for ")

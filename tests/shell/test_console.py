@@ -231,6 +231,7 @@ def test_who_has_left_the_tree_is_shown_until_it_was_silent_for_ten_minutes() ->
 
 
 @pytest.mark.proves("CON-001", part="alerts are shown")
+@pytest.mark.proves("MET-004", part="the console shows what fires")
 def test_alerts_and_a_full_disk_and_an_old_configuration_are_trouble_the_worst_first() -> None:
     alert = Alert(
         name="hot", node="s1", metric="temperature", labels={}, value=91.5, unit="Cel", when="> 90 Cel", limit=90,
