@@ -442,3 +442,13 @@ def test_what_readers_of_shared_values_find_is_one_more_call(tmp_path: Path) -> 
         ("ok", "call"),
     ] == [(fact.kind, fact.what) for fact in book.facts]
     assert ["linearizable: no order of the calls on /app/shared/0 explains the last answer"] == verdict(*book.facts)
+
+
+@pytest.mark.proves("FLD-040", part="nodes that call each other dead although no fault was played are named")
+def test_a_node_that_calls_another_one_dead_for_nothing_is_named(tmp_path: Path) -> None:
+    quiet, loud = tmp_path / "sensor-1.log", tmp_path / "root.log"
+    quiet.write_text('weft: OPEN\n{"event": "node.started", "node": "sensor-1"}\n', "utf-8")
+    left = '{"event": "topo.left", "node": "root", "fields": {"name": "collector-1", "why": "dead"}}\n'
+    loud.write_text(f'{left}{left}{{"event": "topo.joined", "node": "root"}}\n{{"cut', "utf-8")
+    assert [] == torture.unrest([quiet])
+    assert ["calm: root reported topo.left 2 times, and no fault was played"] == torture.unrest([quiet, loud])

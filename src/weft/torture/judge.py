@@ -9,6 +9,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -238,9 +239,9 @@ Taken = dict[Stream, VersionVector]
 
 
 def taken_in(journals: list[Path]) -> Taken:
-    """All numbers in these journals of the streams that go up."""
+    """All numbers of the streams that go up in those of these journals that are there."""
     taken = {stream: VersionVector() for stream in ROAD}
-    for journal in journals:
+    for journal in filter(Path.is_dir, journals):
         for _, record in JournalReader(journal).entries():
             if isinstance(record, StreamRecord) and record.stream in taken:
                 taken[Stream(record.stream)].add(record.source, record.sequence, record.last)
@@ -340,6 +341,27 @@ def tables_differ(lake: Path) -> list[str]:
         return []
     lines = [f"tables: {each.what} {each.ranges}"[:300] for each in verdict.differences]
     return lines or [f"tables: {verdict.state}, {verdict.waiting} segments wait"]
+
+
+# What nodes say of each other
+
+UNREST: Final = frozenset(
+    {"topo.left", "root.election-called", "config.parent-silent", "carrier.parent-lost", "carrier.child-lost"}
+    | {"store.link-down", "store.split", "doc.peer-gone", "bridge.down", "node.input-refused"}
+)
+"""Events that nothing but a fault may cause."""
+
+
+def unrest(logs: list[Path]) -> list[str]:
+    """How often each node reported that another one is gone, or would not be understood, although nothing befell them."""
+    found: Counter[tuple[str, str]] = Counter()
+    for log in logs:
+        for line in log.read_text("utf-8", "replace").splitlines():
+            with suppress(ValueError):
+                event = json.loads(line)
+                found[str(event.get("node")), str(event.get("event"))] += 1
+    odd = sorted((node, event, count) for (node, event), count in found.items() if event in UNREST)
+    return [f"calm: {node} reported {event} {count} times, and no fault was played" for node, event, count in odd]
 
 
 # Memory

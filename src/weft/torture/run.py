@@ -261,9 +261,8 @@ class Run:
         operator = self.world.operator
         if late := self._unready() or (operator.waits_for if operator is not None else ""):
             return late
-        for sender in self.clients:
-            if isinstance(sender, Messages) and not sender.is_answered():
-                return f"{sender.name} waits for {len(sender.open)} statuses"
+        if waiting := [each for each in self.clients if isinstance(each, Messages) and not each.is_answered()]:
+            return f"{waiting[0].name} waits for {len(waiting[0].open)} statuses"
         for protocol, (names, look) in judge.REPLICAS.items():
             held = {name: self.desks[name].ask(look) for name in self._holders(protocol, names)}
             away = [name for name in held if held[name] is None]
@@ -348,6 +347,8 @@ class Run:
                 client.end()
         self.wrong += [client.fault for client in self.clients if client.fault]
         self.at_rest = self._taken()
+        if not self.plan.events:
+            self.wrong += judge.unrest([self.world.place / f"{name}.log" for name in NODES])
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
         (self.world.place / "statuses.json").write_text(json.dumps(statuses), "utf-8")
         trees = {name: status["tree"] for name, status in statuses.items() if status and status.get("level") == "root"}
@@ -372,8 +373,7 @@ class Run:
         self.world.stop((PIPELINE,))
 
     def _taken(self) -> judge.Taken:
-        places = [self.world.machines[name].state / "journal" for name in NODES]
-        return judge.taken_in([place for place in places if place.is_dir()])
+        return judge.taken_in([self.world.machines[name].state / "journal" for name in NODES])
 
     # Judging
 
