@@ -2,7 +2,7 @@
 // One page of tables, whatever they are about; asked for anew every two seconds while it is looked at.
 
 const EVERY_MS = 2000;
-const LONG = /\S{24}/, INSTANT = /^\d{4}-\d\d-\d\d \d\d:\d\d/, SIGN = /^([✔◆▲✖]) /;
+const LONG = /\S{24}/, SHORT = /^(\d{4}-\d\d-\d\d \d\d:\d\d|[✔◆▲✖] .{1,16}$)/;
 let shown = "", told = null;
 
 async function ask() {
@@ -41,7 +41,7 @@ function section([title, columns, rows, more, hint], wanted) {
   const fitting = rows.filter((row) => !wanted || row.join(" ").toLowerCase().includes(wanted));
   const isNumber = columns.map((_, at) => rows.length > 0 && rows.every((row) => row[at] === null || typeof row[at] === "number"));
   const head = el("tr", {}, ...columns.map((name, at) => el("th", { scope: "col", className: isNumber[at] ? "number" : "" }, name)));
-  const body = fitting.map((row) => el("tr", {}, ...row.map((value, at) => el("td", { className: isNumber[at] ? "number" : LONG.test(value) ? "long" : INSTANT.test(value) ? "short" : "" }, word(value)))));
+  const body = fitting.map((row) => el("tr", {}, ...row.map((value, at) => el("td", { className: isNumber[at] ? "number" : LONG.test(value) ? "long" : SHORT.test(value) ? "short" : "" }, word(value)))));
   const count = fitting.length === rows.length ? `${rows.length}` : `${fitting.length} of ${rows.length}`;
   const made = el("section", {}, el("h2", {}, `${title} `, el("span", {}, count)));
   if (rows.length) made.append(el("div", { className: "wide", tabIndex: 0 }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))));
@@ -53,7 +53,7 @@ function section([title, columns, rows, more, hint], wanted) {
 
 function word(value) {
   if (value === null) return "–";
-  return typeof value === "number" && Number.isInteger(value) && value < 1e12 ? many(value) : String(value).replace(SIGN, "$1\u00a0");
+  return typeof value === "number" && Number.isInteger(value) && value < 1e12 ? many(value) : String(value);
 }
 
 document.addEventListener("keydown", (event) => {
