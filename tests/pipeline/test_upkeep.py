@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,8 @@ from weft.base.errors import OurFault, UserError
 from weft.cli.lake_keep import compact as compact_by_hand
 from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
-from weft.pipeline.delta import REMOVALS, LeaseLost, configuration_of
+from weft.pipeline import digests
+from weft.pipeline.delta import REMOVALS, LeaseLost, Tables, configuration_of
 from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
 from weft.pipeline.upkeep import compact, rewrite, vacuum
 from weft.pipeline.upkeep.compact import Bundle, bundles
@@ -30,6 +32,10 @@ from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, li
 from weft.pipeline.upkeep.marks import Marks, marks_of, unfinished, unfolded
 from weft.pipeline.upkeep.vacuum import shorten
 from weft.pipeline.versions import opened as version_of_table
+from weft.pipeline.writer import Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TODAY = date(2026, 11, 23)
 YESTERDAY, NOW = "2026-11-22", "2026-11-23"
@@ -312,6 +318,21 @@ def test_a_log_keeps_no_more_commits_than_a_driver_can_list_each_second(
     with pytest.raises(UserError) as refused:
         version_of_table(grown.table("meta", "progress"), "meta.progress", 198)
     assert "no-version" == refused.value.code
+
+
+def test_a_driver_forgets_the_files_that_its_table_has_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes some each second, and has to know that their bytes are right only as long as somebody reads them."""
+    monkeypatch.setattr(digests, "PROVED_FEW", 3)
+    lake, nobody = lake_of(tmp_path / "lake"), cast("SparkSession", None)
+    tables = Tables(lake, nobody, Writer("samples", "0" * 32, 1))
+    tables.handle(PROGRESS)  # creates it
+    for batch in range(20):
+        tables.append_rows(PROGRESS, batch, [{"job": "samples", "batch": batch}], {})
+        delta = opened(lake, PROGRESS)
+        assert delta is not None
+        if batch % 2:
+            exchange(lake, compact.joined(lake, Bundle(PROGRESS, tuple(live_files(delta, PROGRESS)))), 1)
+    assert len(tables._proved[PROGRESS.full_name].files) <= 2 * 2 + 3
 
 
 @pytest.mark.prove("hundreds of commits")

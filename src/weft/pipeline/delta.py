@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weft import __version__
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
-from weft.pipeline.digests import refuse_damaged, with_digest
+from weft.pipeline.digests import Proved, refuse_damaged, with_digest
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
 from weft.pipeline.tables import ADOPTING, LOG, Table
 from weft.pipeline.transforms.columns import batch_in_name, columns
@@ -98,15 +99,15 @@ class Tables:
         # The real path, without symbolic links, because the log has it: else a commit would not find files to replace.
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._open: dict[str, DeltaTable] = {}
-        self._proved: set[str] = set()
-        """Files that this process has written, or has read and found to match their digests."""
+        self._proved: defaultdict[str, Proved] = defaultdict(Proved)
+        """By table."""
         self.commit_s = 0.0
         """Seconds spent in transactions so far."""
 
     def beside(self, spark: "SparkSession") -> "Tables":
         """The same tables by the same writer, for another thread."""
         other = Tables(self.lake, spark, self.writer)
-        other._proved = self._proved  # a set is added to in one step
+        other._proved = self._proved  # what two threads add at once is, at worst, forgotten, and verified again
         return other
 
     def path(self, table: Table) -> Path:
@@ -189,7 +190,8 @@ class Tables:
         from deltalake.transaction import AddAction, RemoveAction
 
         now_ms = round(datetime.now(UTC).timestamp() * 1000)
-        self._proved.update(str(self.path(table) / file.path) for file in add)
+        written = [str(self.path(table) / file.path) for file in add]
+        self._proved[table.full_name].add(written, lambda: self.files(table))
         gone = list(remove)
         date_removed(self.path(table), gone)
         actions: list[Any] = [
@@ -258,9 +260,10 @@ class Tables:
 
     def _prove(self, table: Table, files: Sequence[str]) -> None:
         """Verify files of a table that this process has not verified yet (FLD-030); UserError `damaged` names the first bad one."""
-        fresh = [file for file in files if file not in self._proved]
+        proved = self._proved[table.full_name]
+        fresh = [file for file in files if file not in proved.files]
         refuse_damaged(self.path(table), table, self.relative(table, fresh))
-        self._proved.update(fresh)
+        proved.add(fresh, lambda: self.files(table))
 
     def dataset(self, table: Table, files: Sequence[str]) -> "Dataset":
         """The rows of some files of a table, for the driver itself; verified as those of `read` are."""

@@ -9,7 +9,7 @@ then their digests are in a list in the lake. Files without a digest are reporte
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,8 @@ DIGITS: Final = 32
 PIECE_BYTES: Final = 1 << 20
 """Bytes read at once: more is not faster, and each thread holds one such block."""
 THREADS_MAX: Final = 4
+PROVED_FEW: Final = 1_000
+"""So many files may be remembered in vain; to list those in use takes milliseconds."""
 _DIGEST: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
 
 
@@ -110,6 +112,25 @@ def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mappin
         if fault := _fault_of(root / path, digest_in(path) or (known or {}).get(path)):
             mend = "weft lake check --deep, which names all such files; weft lake rebuild makes the table anew"
             raise UserError("damaged", f"{table.full_name}: {path} {fault}", mend)
+
+
+class Proved:
+    """The files of a table that this process has written, or has read and found to match their digests.
+
+    A driver writes files each second, and most are joined or replaced minutes later. So those that the table has no more are
+    forgotten, as often as the others have doubled.
+    """
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self._most = PROVED_FEW
+
+    def add(self, files: Collection[str], live: Callable[[], Iterable[str]]) -> None:
+        """Add files; `live` lists those of the table, without these or with them."""
+        self.files.update(files)
+        if len(self.files) > self._most:
+            self.files = self.files.intersection((*live(), *files))
+            self._most = 2 * len(self.files) + PROVED_FEW
 
 
 def _fault_of(file: Path, wanted: str | None) -> str:
