@@ -249,13 +249,13 @@ def test_alerts_and_a_full_disk_and_an_old_configuration_are_trouble_the_worst_f
 
 def test_that_a_machine_is_silent_stands_before_the_alert_that_it_last_told_of() -> None:
     alert = Alert(
-        name="hot", node="s1", metric="temperature", labels={}, value=91.5, unit="Cel", when="> 90 Cel", limit=90,
+        name="hot", node="s1", metric="temperature", labels={}, value=123_456.0, unit="Cel", when="> 90 Cel", limit=90,
         severity="critical", text="", since=5_000,
     )  # fmt: skip
     shown = console(alerts={SENSOR: [alert]})
     shown.values.note([batch(SENSOR, 0, 1, (DISKS[0], 11.0, None))], at(0))
     first, second = row(shown, SENSOR, 900)["troubles"][:2]
-    assert ["silent", "alert hot: temperature 91.5 Cel (> 90 Cel)"] == [first.text, second.text]
+    assert ["silent", "alert hot: temperature 123456 Cel (> 90 Cel)"] == [first.text, second.text]
 
 
 def test_this_node_says_what_its_own_health_finds() -> None:

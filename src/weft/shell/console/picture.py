@@ -176,7 +176,7 @@ class Console:
         for alert in facts.alerts.get(place.node, ()):
             much = BAD if alert.severity == "critical" else WORSE
             says = f"{alert.text} · " if alert.text else ""
-            text = f"alert {alert.name}: {says}{alert.metric} {alert.value:.4g} {alert.unit} ({alert.when})"
+            text = f"alert {alert.name}: {says}{alert.metric} {alert.value:.6g} {alert.unit} ({alert.when})"
             yield Trouble(much, text, "weft alerts", alert.since)
 
     def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
