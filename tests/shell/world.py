@@ -461,7 +461,7 @@ class World:
         finally:
             for host in self.hosts.values():
                 if host.process is not None:
-                    host.bury(host.process)
+                    host.kill()  # an outcome of its workers that comes now finds it ended
             self.loop.run_until_complete(asyncio.sleep(0))  # cancelled tasks end
             self.loop.close()
         assert not faults, faults

@@ -40,6 +40,12 @@ def test_states_and_inputs_say_what_they_mean_and_none_is_an_alias(table: Table)
         assert [] == [member.name for member in kind if not (isinstance(member.value, str) and member.value)]
 
 
+@each
+def test_a_look_into_the_table_calls_no_function_of_python(table: Table) -> None:
+    kinds = {type(state) for state in table.states} | {type(on) for on in table.inputs}
+    assert [] == [kind.__name__ for kind in kinds if kind.__hash__ is not object.__hash__]
+
+
 def test_the_walk_misses_nothing() -> None:
     class State(Enum):
         A, B = "a", "b"

@@ -5,7 +5,7 @@ them into bytes and back. All times are wall-clock nanoseconds.
 """
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -124,6 +124,8 @@ class UnknownRecord:
 Record = CoreRecord | StreamRecord | LostRecord | SafeRecord | DamageRecord | EraRecord | UnknownRecord
 Carried = StreamRecord | LostRecord | EraRecord
 """What goes up the tree; other records stay on the node."""
+CARRIED: Final = (StreamRecord, LostRecord, EraRecord)
+"""The same for `isinstance`, which looks through a tuple in a third of the time."""
 
 Entry = tuple[int, Record]
 """A record behind its lsn: its number in the node's journal, from 1."""

@@ -16,7 +16,7 @@ from weft.base.effects import Confirm, Connect, Core, Disconnect, Effect, Perfor
 from weft.base.errors import PeerError
 from weft.base.keys import Holder
 from weft.base.now import SECOND, Now
-from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
+from weft.base.records import CARRIED, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.kit.timers import earliest
 from weft.cores.measurement import messages as measurement
@@ -74,16 +74,20 @@ class Turn(NamedTuple):
 
 def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
     """Divide the effects of a turn at its first Persist (JRN-001, JRN-002)."""
-    turn = Turn([], [], 0, [])
-    is_walled, spans = False, []
+    free: list[NodeEffect] = []
+    walled: list[NodeEffect] = []
+    records: list[Record] = []
+    spans: list[int] = []
+    place = free
     for effect in effects:
         if isinstance(effect, Persist):
-            turn.records.extend(effect.records)
-            is_walled = is_walled or not effect.within_ns
+            records += effect.records
             spans.append(effect.within_ns)
+            if not effect.within_ns:
+                place = walled
         else:
-            (turn.walled if is_walled else turn.free).append(effect)
-    return turn if is_walled or not spans else turn._replace(within_ns=min(spans))
+            place.append(effect)
+    return Turn(free, records, min(spans, default=0), walled)
 
 
 def _readers_of(records: Iterable[Record]) -> tuple[bool, bool]:
@@ -96,7 +100,7 @@ def _readers_of(records: Iterable[Record]) -> tuple[bool, bool]:
         if type(record) is CoreRecord:
             is_of_store = is_of_store or record.core == "store"
         else:
-            is_carried = is_carried or isinstance(record, Carried)
+            is_carried = is_carried or isinstance(record, CARRIED)
             is_of_store = is_of_store or getattr(record, "stream", 0) == Stream.STORE
     return is_carried, is_of_store
 
@@ -122,17 +126,16 @@ class Node:
         self.authority = None if trust is None else Authority(trust)
         """Decides who may send what; None: there are no keys, and everybody may send everything."""
         self.cores: dict[str, Core] = {core.name: core for core in cores}
-        self.ledger = Ledger(node, era, self.settings.node.name)
-        self.next_lsn = 1
+        self.ledger, self.next_lsn = Ledger(node, era, self.settings.node.name), 1
         self.released: dict[str, int] = {}
-        self.refused: Counter[tuple[str, str]] = Counter()
-        self.quarantine = Quarantine()
+        self._released = 0
+        self.refused, self.quarantine = Counter[tuple[str, str]](), Quarantine()
         self.is_full = False
         """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
         self.unrecorded_samples = self.unrecorded_events = 0
         """How many were dropped while the journal was full. They got no numbers, so none is missing."""
         self._wiring = wiring
-        self._queue: deque[Effect] = deque()
+        self._queue, self._out = deque[Effect](), list[NodeEffect]()
         self._dues: dict[str, int | None] = dict.fromkeys(self.cores)
         """The deadlines of cores, by name, as they were asked last."""
         self._unasked = dict[str, Core](self.cores)
@@ -140,7 +143,6 @@ class Node:
         self._first_due: int | None = None
         """The earliest deadline of all cores, if `_is_settled`."""
         self._is_settled = False
-        self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str, bytes | None], int] = {}
         """When a refusal was last reported, by channel, code, and the sender's node; None: a sender without a key."""
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
@@ -249,7 +251,8 @@ class Node:
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
         if not self._is_settled:
-            self._dues |= {name: core.deadline() for name, core in self._unasked.items()}
+            for name, core in self._unasked.items():
+                self._dues[name] = core.deadline()
             self._unasked.clear()
             self._first_due, self._is_settled = earliest(*self._dues.values()), True
         return self._first_due
@@ -276,7 +279,7 @@ class Node:
 
         A node without such readers need not keep its streams.
         """
-        return min([self.released.get(reader, 0) for reader in self._readers], default=self.next_lsn - 1)
+        return self._released if self._readers else self.next_lsn - 1
 
     def holder_of(self, uuid: bytes) -> Holder | None:
         """The node to which a key is bound now; None if it is bound to none, or if there are no keys."""
@@ -312,7 +315,9 @@ class Node:
         self.tell_later(RoleChanged(role.level, role.epoch))
 
     def release(self, holder: str, upto: int) -> None:
+        """A reader needs the records up to lsn `upto` no more."""
         self.released[holder] = max(upto, self.released.get(holder, 0))
+        self._released = min([self.released.get(reader, 0) for reader in self._readers], default=0)
 
     # One turn.
 
@@ -332,20 +337,19 @@ class Node:
 
     def _drain(self, now: Now) -> None:
         self._now = now
-        while self._queue:
-            self._perform(self._queue.popleft())
-
-    def _perform(self, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            self._out.append(Transmit(effect.channel, effect.peer, CHANNELS[effect.channel].encode(effect.message)))
-        elif isinstance(effect, Persist):
-            self._persist(effect)
-        elif isinstance(effect, Tell):
-            self._out.append(effect)
-            for action in self._wiring.get(type(effect.event), ()):
-                action(self, effect.event)
-        else:
-            self._out.append(effect)
+        queue, out = self._queue, self._out
+        while queue:
+            effect = queue.popleft()
+            if isinstance(effect, Send):
+                out.append(Transmit(effect.channel, effect.peer, CHANNELS[effect.channel].encode(effect.message)))
+            elif isinstance(effect, Persist):
+                self._persist(effect)
+            elif isinstance(effect, Tell):
+                out.append(effect)
+                for action in self._wiring.get(type(effect.event), ()):
+                    action(self, effect.event)
+            else:
+                out.append(effect)
 
     def _persist(self, effect: Persist) -> None:
         first_lsn = self.next_lsn

@@ -63,6 +63,8 @@ class Runner:
         """Functions that close a connection of such a channel."""
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._due: int | None = None
+        """The node's deadline after its last turn."""
         self._timer_due: int | None = None
         """When the timer is due; None: none is set."""
         self._flush: asyncio.TimerHandle | None = None
@@ -99,21 +101,19 @@ class Runner:
         if self._posted:
             posted, self._posted = self._posted, []
             self._hear(posted, now)
-        if self._is_due(now):
+        due = self.node.deadline()
+        if due is not None and due <= now.mono:
             self.node.wake(now)
         self._turn(now)
-        return more or self.node.has_effects or bool(self._posted) or self._is_due(now) or self.links.has_more()
+        due = self._due = self.node.deadline()
+        is_due = due is not None and due <= now.mono
+        return more or is_due or self.node.has_effects or bool(self._posted) or self.links.has_more()
 
     def _hear(self, messages: Sequence[tuple[Source, list[bytes]]], now: Now) -> None:
         self.timings.turn_messages.observe(len(messages))
         for source, frames in messages:
             self.flight.heard(now.mono, source, frames)
         self.node.hear(messages, now)
-
-    def _is_due(self, now: Now) -> bool:
-        """Whether a core's deadline has come."""
-        due = self.node.deadline()
-        return due is not None and due <= now.mono
 
     def post(self, source: Source, frames: list[bytes]) -> None:
         """Queue a message that came without a ZeroMQ socket, for the next turn."""
@@ -281,8 +281,8 @@ class Runner:
                 timer.cancel()
 
     def _arm(self) -> None:
-        """Set the timer to the node's deadline, unless it is set so already."""
-        due = None if self.ended.done() else self.node.deadline()
+        """Set the timer to the node's deadline of the last turn, unless it is set so already."""
+        due = None if self.ended.done() else self._due
         if due == self._timer_due:
             return
         if self._timer is not None:

@@ -6,17 +6,18 @@ After a start, a lane with notices RESTS and is due at once: a notice that was b
 again.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     IDLE = "no notice waits"
     SENDING = "the first notice is on its way"
     RESTING = "notices wait for the next try"
 
 
-class On(Enum):
+class On(TableKey):
     NOTICE = "something has happened that this sink is told of"
     DUE = "the time of the next try has come"
     DONE_ALL = "the first notice was sent or is given up, and none is left"

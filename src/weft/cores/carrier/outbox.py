@@ -22,7 +22,7 @@ import msgspec
 from weft.base.budget import Part
 from weft.base.errors import PeerError
 from weft.base.mail import OUTBOX, TICKET
-from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
+from weft.base.records import CARRIED, Carried, Entry, Record, StreamRecord
 from weft.base.spool import FetchRecords, RecordsFetched
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Counters
@@ -31,14 +31,13 @@ from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_
 from weft.wire.hop import Hop, HopItem
 from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
 
-_CARRIED = (StreamRecord, LostRecord, EraRecord)
 Slot = tuple[int, Carried | None, int]
 """lsn, record, bytes. The record is None if there is nothing to send any more and only the hop number counts."""
 
 
 def is_carried(record: Record) -> TypeGuard[Carried]:
     """Whether a record goes up the tree. Of mail, only mail to the parent, and never the record that it was lost."""
-    if not isinstance(record, _CARRIED):
+    if not isinstance(record, CARRIED):
         return False
     return record.stream not in MAIL_STREAMS or (record.stream == OUTBOX and type(record) is StreamRecord)
 

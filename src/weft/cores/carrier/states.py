@@ -6,18 +6,19 @@ again after a pause that doubles. `hack` with `win` 0 means that the parent is f
 state without a row here is an error of the parent: it is refused and counted, and has no effect.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     NONE = "no parent"
     GREETING = "hello sent, or about to be sent again"
     OPEN = "welcomed; messages go up"
     STOPPED = "welcomed, but the parent has no room"
 
 
-class On(Enum):
+class On(TableKey):
     ASSIGNED = "the parent's endpoint is known"
     DISMISSED = "there is no parent any more, or the node stops"
     WELCOMED = "welcome"

@@ -6,18 +6,19 @@ After three seconds of silence, a refusal or a goodbye the link is down: its ent
 side tries again later. So it is after a message that was altered on the way: nobody knows what it said, so both begin anew.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class Bridge(Enum):
+
+class Bridge(TableKey):
     DOWN = "nobody is there; the dialler tries again when it is time"
     GREETING = "greeted, and not answered yet"
     SYNCING = "both have greeted; the other's snapshot is not whole yet"
     UP = "both have what the other exports"
 
 
-class Word(Enum):
+class Word(TableKey):
     DUE = "it is time to dial again"
     GREETED = "a greeting of another network"
     WHOLE = "the last part of a snapshot"

@@ -10,18 +10,19 @@ messages is IGNORED for a minute, whatever its socket. Peers that are no DEALER 
 NEW, always.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     NONE = "not registered, or removed"
     ACTIVE = "heard within one and a half of its intervals"
     SUSPECT = "silent for longer: asked whether it is there"
     INACTIVE = "silent for its whole liveness, or left; shown to nobody who looks for it"
 
 
-class On(Enum):
+class On(TableKey):
     REGISTERED = "a registration, new or own"
     CLAIMED = "a registration of another owner"
     UPDATED = "an own update"
@@ -36,14 +37,14 @@ class On(Enum):
     REAPED = "it was away, or critical, for too long; or an administrator removes it"
 
 
-class Link(Enum):
+class Link(TableKey):
     NEW = "a DEALER that has not registered"
     BOUND = "the connection of an instance"
     CLOSED = "told to disconnect, or gone: nothing more is said to it"
     IGNORED = "said too much that is no message"
 
 
-class Heard(Enum):
+class Heard(TableKey):
     REGISTERED = "a registration that can be accepted"
     ASKED = "what has an answer and opens nothing: a request, an update, a registration that is refused"
     BEAT = "`<3` of an own instance"

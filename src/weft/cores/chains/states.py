@@ -8,18 +8,19 @@ link that misses five deadlines in a row is bypassed for 30 s, and then tried wi
 that the link does not hold never gets here: it is refused before (CHN-017).
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     WALKING = "between two links"
     DELIVERED = "past the last link"
     DELETED = "a filter has taken everything out"
     REFUSED = "a filter whose `on_error` is `fail` has failed"
 
 
-class Verdict(Enum):
+class Verdict(TableKey):
     PASSED = "unchanged"
     CHANGED = "some of it is left, or is another"
     DROPPED = "nothing is left"
@@ -27,7 +28,7 @@ class Verdict(Enum):
     BOTTOM = "there is no further link"
 
 
-class LinkState(Enum):
+class LinkState(TableKey):
     OPEN = "messages are offered as they come"
     FULL = "as many are offered as the window allows; more wait in line"
     SICK = "five deadlines in a row were missed: bypassed"
@@ -35,7 +36,7 @@ class LinkState(Enum):
     GONE = "the client has left the chain, or was lost"
 
 
-class On(Enum):
+class On(TableKey):
     ARRIVED = "a message, and there is room for another behind it"
     FILLED = "a message, and with it the window is full"
     RESTED = "a message, 30 s or more after the last missed deadline"

@@ -8,17 +8,18 @@ growing pauses.
 Clients need no state table: the root answers every question and publishes every write.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     RESTING = "this node is not the root, or has nobody to follow"
     ASKING = "a snapshot is asked for, or will be after a pause; updates wait"
     FOLLOWING = "the snapshot is written, updates are as they come"
 
 
-class On(Enum):
+class On(TableKey):
     BEGUN = "this node is the root"
     PAIR = "a pair of the snapshot"
     END = "the end of the snapshot"

@@ -7,17 +7,18 @@ new snapshot. An input without a row cannot happen, or is refused without effect
 for.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     IDLE = "no parent: nothing is followed; a root is here too"
     SYNC = "a snapshot is asked for, or about to be; updates wait"
     RUN = "the snapshot is adopted, updates are applied as they come"
 
 
-class On(Enum):
+class On(TableKey):
     ASSIGNED = "another parent or other topics"
     LEFT = "there is no parent any more, or this node is the root"
     DUE = "the pause before the next attempt is over"

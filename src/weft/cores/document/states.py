@@ -10,11 +10,12 @@ is dropped, and not called for a minute. An input without a row is counted (`mes
 effect.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     UNKNOWN = "never met, or forgotten"
     CALLING = "HELO said, and no HELO heard yet"
     GREETED = "both have said HELO; its BOUT has not come"
@@ -22,7 +23,7 @@ class State(Enum):
     GONE = "was there, and is silent or has said goodbye; its link is dropped"
 
 
-class On(Enum):
+class On(TableKey):
     MET = "an endpoint to call: of a person, of mDNS, of a PEER"
     HELO = "its HELO"
     BOUT = "its BOUT, equal to ours"

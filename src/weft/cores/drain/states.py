@@ -5,11 +5,12 @@ the lake is full or fails, the segment is kept and tried again. Records that com
 limit they are not even noted, but stay in the journal and are read later. No state drops a record.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     IDLE = "nothing waits"
     OPEN = "records wait for a segment to be cut"
     WRITING = "a segment is being published"
@@ -18,7 +19,7 @@ class State(Enum):
     CLOSED = "stopped"
 
 
-class On(Enum):
+class On(TableKey):
     RECORD = "a record of this stream stands in the journal"
     DUE = "age, size or idle time is reached; or the time to try again has come"
     WRITTEN_ALL = "the segment exists, nothing else waits"

@@ -5,11 +5,12 @@ is welcomed again, only with the same key. Five wrong proofs lock it: the owner 
 invitation never opens again; a new one costs one command.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     OPEN = "lets somebody in"
     USED = "as many have joined as may"
     LOCKED = "somebody knew its id, and not its secret"
@@ -17,7 +18,7 @@ class State(Enum):
     REVOKED = "the operator took it back"
 
 
-class On(Enum):
+class On(TableKey):
     RIGHT = "a right JOIN of somebody new, whose binding is written; there may be more"
     LAST = "the same, and nobody else may join"
     AGAIN = "a right JOIN of who has joined by it, with the same key"

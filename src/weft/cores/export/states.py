@@ -5,18 +5,19 @@ named before it is sent, a crash sends exactly this range again: a receiver that
 whole. A range that fails is tried again, later each time, and meanwhile the journal keeps what comes.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     IDLE = "the receiver has everything"
     GATHERING = "samples wait for the next range"
     SENDING = "a range is on its way"
     RESTING = "a range waits for the next try"
 
 
-class On(Enum):
+class On(TableKey):
     SAMPLES = "a record of samples stands in the journal"
     OTHERS = "only other records do"
     DUE = "the time of the next range, or of the next try, has come"

@@ -5,13 +5,13 @@ then the alert fires until the value is back at `clear`, so a value that swings 
 not many. A series that disappears ends its alert. A metric that fails or hangs changes nothing: a firing alert goes on.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 from weft.cores.measurement.alertsettings import AlertSpec
 
 
-class Alarm(Enum):
+class Alarm(TableKey):
     """States of one alert for one series."""
 
     QUIET = "nothing is kept of it"
@@ -19,7 +19,7 @@ class Alarm(Enum):
     FIRING = "raised, and in the journal"
 
 
-class Heard(Enum):
+class Heard(TableKey):
     BEYOND = "the value lies beyond the limit"
     LONG_BEYOND = "it has done so for the whole span `for`"
     BETWEEN = "it lies between the limit and `clear`"

@@ -5,11 +5,12 @@ is skipped, so a metric that hangs costs only itself. An answer that is not expe
 because it came before, is counted and has no effect.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     """States of the whole core."""
 
     PLANNED = "the plan waits for the first wake"
@@ -17,7 +18,7 @@ class State(Enum):
     STOPPED = "nothing is measured any more"
 
 
-class Phase(Enum):
+class Phase(TableKey):
     """States of one metric."""
 
     WAITING = "for its next tick, or for being asked"
@@ -25,7 +26,7 @@ class Phase(Enum):
     OVERDUE = "the shell is at work for longer than the timeout"
 
 
-class On(Enum):
+class On(TableKey):
     DUE = "a tick has come, or the metric is asked for"
     READ = "samples"
     FAILED = "an error"

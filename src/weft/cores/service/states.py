@@ -5,11 +5,12 @@ connection: the socket is closed, and a while later the service registers again 
 also tried again; a permanent one is final.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     STOPPED = "said goodbye, or was never started"
     IDLE = "knows no broker yet"
     REGISTERING = "has registered on a new socket, and waits for the answer"
@@ -18,7 +19,7 @@ class State(Enum):
     DENIED = "refused for good"
 
 
-class On(Enum):
+class On(TableKey):
     STARTED = "the order to start"
     FOUND = "a broker is known, and it is time"
     APPROVED = "`OwO`"

@@ -4,13 +4,14 @@ A node is reported; an answered hello makes the link carry messages. Silence or 
 tried again. A node that refuses us is left alone for a minute.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
 
+from weft.base.tablekeys import TableKey
 
-class LinkState(Enum):
+
+class LinkState(TableKey):
     NEW = "known, not called yet"
     GREET = "hello was said and not answered yet"
     UP = "carries messages"
@@ -18,7 +19,7 @@ class LinkState(Enum):
     REFUSED = "one of both does not want the other"
 
 
-class On(Enum):
+class On(TableKey):
     DUE = "it is time, and it was heard lately"
     SILENCE = "it is time, and nothing was heard for three seconds"
     GREETED = "it says hello"

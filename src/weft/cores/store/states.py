@@ -6,11 +6,12 @@ continues alone. A node that learns of changes under its own name that it did no
 cleared up (STO-034). An input in a state without a row here changes nothing.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     OFFLINE = "no link has been up yet, or the node was told to stop"
     LISTEN = "no data: pings of others are awaited"
     JOIN = "others with data are there: what they have is being found out"
@@ -20,7 +21,7 @@ class State(Enum):
     READ_ONLY = "its name is not its own: takes no order"
 
 
-class On(Enum):
+class On(TableKey):
     LINKED_EMPTY = "a link carries messages, and there is no data"
     LINKED = "a link carries messages, and there is data"
     FOUNDED = "the order to be the first node"

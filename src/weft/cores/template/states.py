@@ -4,16 +4,17 @@ Any message makes it PRESENT; silence for the whole limit makes it ABSENT. An en
 other one is ABSENT until a message comes.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     ABSENT = "nothing heard for the silence limit, or never"
     PRESENT = "heard within the silence limit"
 
 
-class On(Enum):
+class On(TableKey):
     PING = "the other end calls"
     PONG = "the other end answers a call of ours"
     SILENCE = "the silence limit has passed"

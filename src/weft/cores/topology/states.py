@@ -18,17 +18,18 @@ A state and input without a row: ignored. An ended node ignores everything; a me
 itself.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     SEEKING = "the parent's beacon has not been heard yet"
     SETTLED = "the parent's endpoint is known, or none is needed"
     ENDED = "another node had this name, or the node is stopping"
 
 
-class On(Enum):
+class On(TableKey):
     PARENT_HEARD = "a beacon of the parent's name"
     TWIN_OLDER = "a beacon of our own name, from a node that says it started before us"
     TWIN_PROVED = "an older node has said over a proved link, or on this machine, that it has our name"
@@ -61,7 +62,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
 }
 
 
-class Standing(Enum):
+class Standing(TableKey):
     """States of a member."""
 
     BASE = "no place, and no question asked; perhaps a pause before the next"
@@ -69,7 +70,7 @@ class Standing(Enum):
     JOINED = "a place in the tree"
 
 
-class Hears(Enum):
+class Hears(TableKey):
     """Inputs of a member, classified by what it knows."""
 
     CALL = "a MARCO or GROUP to answer; a root's beacon; the end of a pause"
@@ -109,7 +110,7 @@ MEMBER_TABLE: Final[dict[tuple[Standing, Hears], Step]] = {
 }
 
 
-class Role(Enum):
+class Role(TableKey):
     """States of a node in the election of a root."""
 
     FOLLOW = "somebody else is the root, or nobody known"
@@ -120,7 +121,7 @@ class Role(Enum):
     ACTING = "in the root's stead, without a majority: writes nothing"
 
 
-class Event(Enum):
+class Event(TableKey):
     """Inputs of a voter or candidate, classified by what it knows."""
 
     BORN = "the start of a node that is the root by its file or its journal"

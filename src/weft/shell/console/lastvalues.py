@@ -14,7 +14,7 @@ from weft.base.calculated import Point, calculate
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.base.ranges import RangeSet
-from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
+from weft.base.records import CARRIED, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.shell.console import limits
 from weft.wire import samples
 
@@ -223,7 +223,7 @@ class LastValues:
     def note(self, records: Iterable[Record], now: Now) -> None:
         """Evaluate records that are durable here."""
         for record in records:
-            if not isinstance(record, StreamRecord | LostRecord | EraRecord) or type(record.origin) is not bytes:
+            if not isinstance(record, CARRIED) or type(record.origin) is not bytes:
                 continue
             if isinstance(record, StreamRecord):
                 self._note_row(record, now)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -55,6 +55,7 @@ from weft.shell.journal.states import TABLE, On, State
 from weft.shell.journal.writer import Broken, Writer
 from weft.wire.segments import SNAPSHOT, Header
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 KEEPERS: Final = (CoreRecord, LostRecord, SafeRecord, DamageRecord)
@@ -252,12 +253,12 @@ class Journal:
         self._wall = wall_ns
         was_open = self.state is State.OPEN
         try:
-            written = self._attempt(lambda: self._writer.write(turn, wall_ns))
+            written = self._attempt(self._writer.write, turn, wall_ns)
         except StorageFull:
             self.stats.refused += 1
             if not was_open or not is_kept:
                 raise
-            written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in the space of the ballast
+            written = self._attempt(self._writer.write, turn, wall_ns)  # in the space of the ballast
         self._buffer, self._buffer_bytes = [], 0
         self._written(turn, written, wall_ns)
         return first_lsn
@@ -340,10 +341,10 @@ class Journal:
 
     # Errors of the disk, and the state (states.TABLE).
 
-    def _attempt(self, action: Callable[[], T]) -> T:
+    def _attempt(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a call to the disk. An error changes the state, and is raised as StorageFull or StorageFailed."""
         try:
-            return action()
+            return action(*args, **kwargs)
         except OSError as error:
             is_full = is_no_room(error) and not isinstance(error, Broken)
             refusal = failure(error, self._files, self.directory)

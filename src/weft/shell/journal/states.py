@@ -6,18 +6,19 @@ start: it writes nothing, because nobody can say what a failed sync has left beh
 when there is space and the ballast has been rewritten. An answer without a row cannot happen in that state.
 """
 
-from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.base.tablekeys import TableKey
 
-class State(Enum):
+
+class State(TableKey):
     OPEN = "writes what it is given"
     FULL = "no room: writes only what makes room or keeps a promise"
     FAILED = "the disk failed: writes nothing any more"
     CLOSED = "stopped"
 
 
-class On(Enum):
+class On(TableKey):
     WRITTEN = "a write and its sync were good"
     NO_ROOM = "a write was refused or short for want of room, or a budget is used up"
     BROKEN = "a write failed otherwise, or a sync failed"

@@ -105,13 +105,14 @@ class Writer:
     def is_full(self, more_bytes: int, wall_ns: int) -> bool:
         """Whether the open segment should be sealed before `more_bytes` are added to it (JRN-011)."""
         segment = self.segment
-        if segment is None or segment.end.lsn == segment.first_lsn:
+        if segment is None:
             return False
-        return (
+        is_due = (
             segment.size + more_bytes > self._limits.segment_bytes
             or abs(wall_ns - segment.header.created_ns) >= self._limits.segment_age_ns
             or len(self._footer.entries) >= FOOTER_ENTRIES_MAX
         )
+        return is_due and segment.end.lsn > segment.first_lsn
 
     def mark(self) -> None:
         """Write a mark: everything before it is durable (JRN-010)."""
