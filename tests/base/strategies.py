@@ -16,7 +16,7 @@ NAMES = st.sampled_from(["a", "b", "n1", "0123456789abcdef", "é"]) | st.text(st
 ORIGINS = st.one_of(
     st.builds(Origin, NODES, ERAS),
     st.builds(Origin, NAMES, st.none() | ERAS),
-).filter(is_canonical)
+).filter(lambda origin: is_canonical(*origin))
 
 WIDE_SPANS = st.tuples(st.integers(1, NUMBER_MAX), st.integers(1, NUMBER_MAX)).map(lambda pair: (min(pair), max(pair)))
 VECTORS = st.lists(st.tuples(ORIGINS, st.lists(SPANS | WIDE_SPANS, max_size=8)), max_size=6).map(VersionVector)

@@ -52,7 +52,7 @@ def test_canonical_origins_have_one_place_in_the_order(left: Origin, right: Orig
     ],
 )
 def test_canonical_origin(origin: Origin, expected: bool) -> None:
-    assert expected == is_canonical(origin)
+    assert expected == is_canonical(*origin)
 
 
 def test_an_origin_is_shown_as_people_type_it() -> None:

@@ -188,7 +188,7 @@ records = st.builds(
     key=st.text(max_size=12),
     payload=st.binary(max_size=40),
     attributes=attributes,
-).filter(lambda record: is_canonical(record.source))
+).filter(lambda record: is_canonical(*record.source))
 
 
 @given(records, st.integers(1, 4))

@@ -41,20 +41,20 @@ def sort_key(origin: Origin) -> tuple[bytes, int]:
     return name, -1 if origin.era is None else origin.era
 
 
-def is_canonical(origin: Origin) -> bool:
+def is_canonical(node: bytes | str, era: int | None) -> bool:
     """Whether WV1 and the lake's text both give this very origin back (LAK-019).
 
     With an era, 16 bytes are a node and 32 hexadecimal digits are how the lake writes one: so no text may look like
     either. Without an era there is text only.
 
-    >>> is_canonical(Origin(bytes(16), 5)), is_canonical(Origin("n1", None)), is_canonical(Origin("root", 2))
+    >>> is_canonical(bytes(16), 5), is_canonical("n1", None), is_canonical("root", 2)
     (True, True, True)
-    >>> is_canonical(Origin(bytes(16), None)), is_canonical(Origin("0123456789abcdef", 5))
+    >>> is_canonical(bytes(16), None), is_canonical("0123456789abcdef", 5)
     (False, False)
     """
-    if isinstance(origin.node, bytes):
-        return len(origin.node) == NODE_ID_BYTES and origin.era is not None
-    length = len(origin.node.encode())
+    if isinstance(node, bytes):
+        return len(node) == NODE_ID_BYTES and era is not None
+    length = len(node.encode())
     if not 1 <= length <= ORIGIN_BYTES_MAX:
         return False
-    return origin.era is None or not (length == NODE_ID_BYTES or _NODE_AS_TEXT.fullmatch(origin.node))
+    return era is None or not (length == NODE_ID_BYTES or _NODE_AS_TEXT.fullmatch(node))

@@ -144,7 +144,7 @@ def _put(out: bytearray, number: int) -> None:
 
 
 def _put_origin(out: bytearray, origin: Origin) -> None:
-    assert is_canonical(origin), origin
+    assert is_canonical(*origin), origin
     name = origin.node if isinstance(origin.node, bytes) else origin.node.encode()
     _put(out, len(name))
     out += name
@@ -197,7 +197,7 @@ class _Reader:
             origin = Origin(name.decode(), era)
         except UnicodeDecodeError:
             raise self.refusal("origin is not text") from None
-        if not is_canonical(origin):
+        if not is_canonical(*origin):
             raise self.refusal("a node written as text")
         return origin
 

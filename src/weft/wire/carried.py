@@ -18,7 +18,7 @@ import msgspec
 
 from weft.base import mail as mails
 from weft.base.errors import UNREADABLE, PeerError
-from weft.base.identity import NODE_ID_BYTES, Origin, is_canonical
+from weft.base.identity import NODE_ID_BYTES, is_canonical
 from weft.base.mail import INBOX, OUTBOX, Mail
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
 from weft.wire import journal
@@ -46,6 +46,7 @@ ATTRIBUTES_BYTES_MAX: Final = (
     journal.ATTRIBUTES_BYTES_MAX - VIA_MAX * VIA_BYTES - 64
 )  # on disk `via` and `rx` are stored in the same map
 _NESTED: Final = (dict, list, tuple)
+_ORIGINS: Final = (bytes, str)
 ROWS_MAX: Final = 1 << 24  # rows that one record may claim
 NUMBER_MAX: Final = (1 << 64) - 1
 INSTANT_MAX: Final = (1 << 63) - 1
@@ -289,6 +290,6 @@ def _note(item: HopItem, frames: list[bytes]) -> LostRecord | EraRecord:
 
 def is_identity(origin: Any, era: int | None) -> bool:
     """Whether this can be the origin of records: one that version vectors and the lake give back as it is."""
-    if not isinstance(origin, bytes | str) or (era is not None and not 0 <= era <= NUMBER_MAX):
+    if not isinstance(origin, _ORIGINS) or (era is not None and not 0 <= era <= NUMBER_MAX):
         return False
-    return is_canonical(Origin(origin, era))
+    return is_canonical(origin, era)

@@ -75,9 +75,9 @@ def check_size(frames: list[bytes]) -> None:
         return
     if len(frames) > MULTIPART_FRAMES_MAX:
         raise PeerError("bad-frames", f"{len(frames)} frames")
-    sizes = [len(frame) for frame in frames]
-    if sum(sizes) > MULTIPART_BYTES_MAX or max(sizes) > PAYLOAD_BYTES_MAX:
-        raise PeerError("bad-frames", f"{sum(sizes)} bytes")
+    size = sum(map(len, frames))
+    if size > MULTIPART_BYTES_MAX or (size > PAYLOAD_BYTES_MAX and max(map(len, frames)) > PAYLOAD_BYTES_MAX):
+        raise PeerError("bad-frames", f"{size} bytes")
 
 
 def sealed(header: bytes, payload: Iterable[bytes] = ()) -> bytes:

@@ -23,6 +23,7 @@ from weft.cores.carrier.context import Context, Counters
 from weft.cores.carrier.intake import Intake, Screen
 from weft.cores.carrier.memory import (
     CORE,
+    PLACED,
     ChildKept,
     Doubted,
     GivenUp,
@@ -258,15 +259,16 @@ class Carrier:
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        of_links = earliest(self.child.deadline(), self.parent.deadline())
-        of_mail = earliest(self.intake.dispatch.deadline(), self.take_over.deadline())
-        self._asked_for = earliest(self._settle_at, of_links, of_mail)
+        of_links = self.child.deadline(), self.parent.deadline()
+        of_mail = self.intake.dispatch.deadline(), self.take_over.deadline()
+        self._asked_for = earliest(self._settle_at, *of_links, *of_mail)
         return self._asked_for
 
     def effects(self) -> list[Effect]:
         """All effects, in order. One turn makes one `Persist`, one `hack` per child, and full hops."""
         self.parent.flush(self._now)
-        self.child.pump(self._now)
+        if not self._is_root:
+            self.child.pump(self._now)
         self.parent.pump(self._now)
         self._high_water.look()
         return self.context.take()
@@ -306,24 +308,29 @@ class Carrier:
         else:
             self.outbox.add(order.first_lsn, order.records)
         for lsn, record in enumerate(order.records, order.first_lsn):
-            if is_carried(record):
+            if type(record) is CoreRecord:
+                if record.core == CORE and record.kind in PLACED:
+                    self._place(from_record(record), lsn, last)
+                    self._settle_soon(now)
+            elif is_carried(record):
                 last = lsn
                 if type(record) is StreamRecord and record.origin == node and record.era == era:
                     self.parent.given[record.stream] = max(record.last, self.parent.given.get(record.stream, 0))
-            elif type(record) is CoreRecord and record.core == CORE:
-                memory = from_record(record)
-                if type(memory) is Received:
-                    self.parent.note(memory, lsn, last)
-                    self._settle_soon(now)
-                elif type(memory) is GivenUp:
-                    self.parent.progress.postpone(memory.lsn, last)
-                    self._settle_soon(now)
         self._heard_lsn = order.first_lsn + len(order.records) - 1
         if self._heard_lsn >= self._released + limits.RELEASE_STEP:
             self._settle_soon(now)
 
+    def _place(self, memory: Any, lsn: int, last: int) -> None:
+        """The journal has this memory at `lsn`; the last carried record before it stands at `last`."""
+        if type(memory) is Received:
+            self.parent.note(memory, lsn, last)
+        else:
+            self.parent.progress.postpone(memory.lsn, last)
+
     def _journaled_at_root(self, order: Journaled) -> None:
         for lsn, record in enumerate(order.records, order.first_lsn):
+            if type(record) is CoreRecord:
+                continue
             if is_carried(record):
                 self.outbox.seen_lsn = lsn
             if type(record) is StreamRecord and not is_mail(record):

@@ -135,6 +135,8 @@ KINDS: Final[dict[int, type[Memory]]] = {
     10: Home,
     11: Doubted,
 }
+PLACED: Final = frozenset(kind for kind, memory in KINDS.items() if memory in (Received, GivenUp))
+"""Kinds whose place in the journal is needed: what they name ends there."""
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

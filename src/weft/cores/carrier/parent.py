@@ -50,8 +50,8 @@ class Parent:
 
     def __init__(self, context: Context, last_lsn: Callable[[], int], intake: Intake) -> None:
         self.context, self.last_lsn, self.intake = context, last_lsn, intake
-        self.is_root = context.settings.is_root
-        self.progress, self.seen = ChildProgress(is_safe_at_once=context.settings.is_safe_at_once), Seen()
+        self.is_root, self.is_safe_at_once = context.settings.is_root, context.settings.is_safe_at_once
+        self.progress, self.seen = ChildProgress(is_safe_at_once=self.is_safe_at_once), Seen()
         self.links, self.dispatch = intake.links, intake.dispatch
         self.parent: bytes | None = None
         """The node id of our own parent, which cannot be our child."""
@@ -395,7 +395,7 @@ class Parent:
 
         At the root: what is durable, or drained; elsewhere what our own parent calls safe.
         """
-        if self.context.settings.is_safe_at_once:
+        if self.is_safe_at_once:
             return link.upto
         progress = self.progress.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)

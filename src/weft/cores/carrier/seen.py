@@ -128,7 +128,7 @@ def _is_for_lake(record: Record, mail: StreamRecord) -> TypeGuard[StreamRecord]:
     """Whether a record kept in place of mail goes to the lake, under the identity of the mail."""
     if type(record) is not StreamRecord or is_mail(record):
         return False
-    return (record.source, record.sequence) == (mail.source, mail.sequence)
+    return record.sequence == mail.sequence and record.origin == mail.origin and record.era == mail.era
 
 
 class Notes:

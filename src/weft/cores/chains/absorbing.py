@@ -58,6 +58,8 @@ class Absorbing:
 
     def deadline(self, now: Now) -> int | None:
         """When the next filter has a result to emit, on the monotonic clock; never in the past."""
+        if not self._links:
+            return None
         due = earliest(*[link.due(now) for link in self._links])
         return None if due is None else max(due, now.mono)
 

@@ -210,9 +210,8 @@ class Chains:
         count = min(order.count, limits.TRACED_MAX)
         self.context.trace = Trace(order.ticket, order.type, order.direction, count, ends_at)
 
-    def _end_trace(self) -> None:
-        trace = self.context.trace
-        if trace is not None and trace.is_over(self._now):
+    def _end_trace(self, trace: Trace) -> None:
+        if trace.is_over(self._now):
             self.context.trace = None
             self.context.reply(trace.ticket, trace.result())
 
@@ -264,16 +263,16 @@ class Chains:
 
     def deadline(self) -> int | None:
         again_at = None if self.context.awaits_filters else self._again_at
-        told_at = self.absorbing.deadline(self._now)
         trace_at = self.context.trace.ends_at if self.context.trace is not None else None
-        receipt_at = earliest(trace_at, self.sending.receipts.deadline())
-        return earliest(again_at, told_at, receipt_at, self._stop_at, self.engine.deadline(), self.sessions.deadline())
+        of_parts = self.absorbing.deadline(self._now), self.engine.deadline(), self.sessions.deadline()
+        return earliest(again_at, trace_at, self._stop_at, self.sending.receipts.deadline(), *of_parts)
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:
             self._end_stop(self._now)
         self.sessions.flush(self._now)
-        self._end_trace()
+        if self.context.trace is not None:
+            self._end_trace(self.context.trace)
         return self.context.take()
 
     # Links

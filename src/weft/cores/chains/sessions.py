@@ -461,7 +461,9 @@ class Sessions:
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
-        self._asked_for = earliest(self._sweep_at, *[post.retry_at for post in self._behind.values()])
+        self._asked_for = self._sweep_at
+        if self._behind:
+            self._asked_for = earliest(self._sweep_at, *[post.retry_at for post in self._behind.values()])
         return self._asked_for
 
     # The end
