@@ -170,7 +170,9 @@ class Book:
 
     def _recount(self, address: str, state: State, by: int) -> None:
         """The states at one address have changed: count the address again."""
-        states = self._states_at.setdefault(address, Counter())
+        states = self._states_at.get(address)
+        if states is None:
+            states = self._states_at[address] = Counter()
         self._tally(states, -1)
         states[state] += by
         self._tally(states, 1)

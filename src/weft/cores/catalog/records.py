@@ -28,6 +28,7 @@ _ABSENT: Final[Any] = object()
 _PLACE: Final = ("ip", "port")
 _INT64: Final = 1 << 63
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
+_NESTED: Final = (dict, list)
 """Without 19 digits in a row, no integer can exceed 64 bits."""
 SEED_FIELDS: Final = ("ip", "port", "function", "heartbeat")
 """Fields that `strict` requires besides the name, from the seed's list (CAT-013)."""
@@ -97,7 +98,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
 def _is_shallow(found: dict[str, Any]) -> bool:
     level: list[Any] = [found]
     for _ in range(limits.DEPTH_MAX):
-        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
+        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, _NESTED)]
         if not level:
             return True
     return False
@@ -110,7 +111,7 @@ def _is_64_bit(found: dict[str, Any]) -> bool:
         level = [inner for outer in level for inner in _within(outer)]
         if any(type(value) is int and not -_INT64 <= value < _INT64 for value in level):
             return False
-        level = [value for value in level if isinstance(value, dict | list)]
+        level = [value for value in level if isinstance(value, _NESTED)]
     return True
 
 

@@ -8,7 +8,7 @@ from weft.cores.store import limits
 from weft.cores.store.context import Context
 from weft.cores.store.rules import Rules
 from weft.cores.store.ticks import TickBook
-from weft.cores.store.tree import Tree, cost_of, path_cost
+from weft.cores.store.tree import Tree, growth
 from weft.wire.store.pack import check
 from weft.wire.store.path import normal
 
@@ -36,8 +36,7 @@ class Admitting:
         """Refuse a write without room; a deletion is never refused for lack of room (FLD-032)."""
         if value is not None:
             is_new = before is None or before.value is None
-            cost = limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
-            self._check_growth(cost, int(is_new), len(value))
+            self._check_growth(growth(path, value, before), int(is_new), len(value))
 
     def check_all(self, writes: list[tuple[Path, bytes | None, Event | None]]) -> None:
         """Refusal unless all of these could be written one after the other, by the rules as they are now.
@@ -53,7 +52,7 @@ class Admitting:
                 _check_value(value)
                 self._rules.check(path, value)
                 # a write that frees memory may come after one that has no room without it
-                costs += max(0, limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before))
+                costs += max(0, growth(path, value, before))
                 entries += before is None or before.value is None
                 bytes_ += len(value)
         if self._context.tick + len(writes) > limits.TICK_MAX:

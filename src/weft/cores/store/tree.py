@@ -5,6 +5,7 @@ A trie: finding a path takes one step per element. Elements are compared by thei
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -15,6 +16,7 @@ from weft.wire.store.path import normal, pack_path
 
 Key = str | bytes
 """An element's identity: text as it is, everything else in packed form."""
+_TEXT: Final = frozenset((str,))
 
 
 class Twig(msgspec.Struct, gc=False):
@@ -191,7 +193,7 @@ class Tree:
         is_live, is_gone, is_bytes = _weight(now)
         self.tombstones += is_gone - was_gone
         self.bytes += is_bytes - was_bytes
-        self.cost += cost_of(now) - cost_of(before)
+        self.cost += is_bytes - was_bytes if before and now else cost_of(now) - cost_of(before)
         more = is_live - was_live
         if more:
             self.entries += more
@@ -206,7 +208,7 @@ def key_of_element(element: Element) -> Key:
 
 def _is_plain(path: Path) -> bool:
     """Whether it is certainly normal as it is: all elements are text."""
-    return all(type(element) is str for element in path)
+    return _TEXT.issuperset(map(type, path))
 
 
 def cost_of(event: Event | None) -> int:
@@ -214,6 +216,13 @@ def cost_of(event: Event | None) -> int:
     if event is None:
         return 0
     return limits.ENTRY_COST + len(event.value or b"") + path_cost(event.path)
+
+
+def growth(path: Path, value: bytes, before: Event | None) -> int:
+    """Estimated bytes of memory that a value takes beyond the head change of its entry."""
+    if before is not None:
+        return len(value) - len(before.value or b"")
+    return limits.ENTRY_COST + path_cost(path) + len(value)
 
 
 def path_cost(path: Path) -> int:

@@ -212,6 +212,9 @@ class BadRequest(PeerError):
 
 
 AnyMessage = Greeting | ClientHello | Request | Answer
+_WITH_PATH: Final = (Request, Answer)
+_PLAIN: Final = frozenset((str, bytes, int, float, bool, type(None)))
+"""The types of plain values, as they are decoded."""
 
 
 def encode(message: AnyMessage | tuple[AnyMessage, ...]) -> bytes:
@@ -221,7 +224,7 @@ def encode(message: AnyMessage | tuple[AnyMessage, ...]) -> bytes:
     if isinstance(message, Request) and message.ops is not UNSET:
         ops = [msgspec.structs.replace(op, path=_packed(op.path)) for op in message.ops]
         message = msgspec.structs.replace(message, ops=ops)
-    if isinstance(message, Request | Answer) and isinstance(message.path, tuple):
+    if isinstance(message, _WITH_PATH) and isinstance(message.path, tuple):
         return _encoder.encode(msgspec.structs.replace(message, path=_packed(message.path)))
     return _encoder.encode(message)
 
@@ -326,7 +329,7 @@ def _with_path(read: T) -> T:
     if isinstance(raw, _Body) and raw.code == PATH_CODE:
         path = unpack_path(raw.body)
     elif isinstance(raw, list):
-        if not all(isinstance(part, str | bytes | int | float | None) for part in raw):
+        if not _PLAIN.issuperset(map(type, raw)):
             raise PeerError("bad-path", "an element is no plain value")
         path = tuple(raw)
     else:
