@@ -34,6 +34,8 @@ HEADER: Final = (
     " | other files | other MB |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 HOUR_S: Final = 3_600
+CHECKPOINT_S: Final = 1_000
+"""A log is kept from a checkpoint on. A driver makes one every hundred commits, for which the bench has no time."""
 EACH_BATCH: Final = (STAGES["samples"].bronze, STAGES["samples"].silver, VALUES, PROGRESS)
 """Tables to which a batch of samples commits."""
 OTHERS: Final = ("_weft", "checkpoints")
@@ -45,15 +47,17 @@ STATISTICS: Final = json.dumps(
 
 
 def pass_time(lake: Layout, seconds: int) -> None:
-    """Let each table have commits as of so many seconds."""
+    """Let each table have commits as of so many seconds, and a checkpoint of its log after each `CHECKPOINT_S` of them."""
     for table in EACH_BATCH:
-        _commit_each_second(lake, table, seconds)
+        for left in range(seconds, 0, -CHECKPOINT_S):
+            _commit_each_second(lake, table, left, min(left, CHECKPOINT_S))
 
 
-def _commit_each_second(lake: Layout, table: Table, seconds: int) -> None:
+def _commit_each_second(lake: Layout, table: Table, ago: int, seconds: int) -> None:
+    """So many commits, the first of them so many seconds ago."""
     root = lake.table(table.layer, table.name)
     version = DeltaTable(root).version()
-    began, last = time.time() - seconds, ""
+    began, last = time.time() - ago, ""
     for second in range(1, seconds + 1):
         at_ms, name = round((began + second) * 1000), f"gone-{version + second:010d}-{os.urandom(48).hex()}.parquet"
         lines: list[dict[str, Any]] = [
