@@ -14,7 +14,7 @@ from weft.base.records import Stream, StreamRecord
 from weft.base.spool import Released
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import FiltersKnown, HoldBack, InLake, ParentLost
+from weft.cores.carrier.messages import Drained, FiltersKnown, HoldBack, InLake, LakeUnread, ParentLost
 from weft.cores.carrier.states import State
 
 
@@ -147,6 +147,31 @@ def test_a_new_root_lets_the_journal_forget_nothing_that_it_has_to_look_through(
     heir.may_fetch = True
     world.advance(5)
     assert heir.core.outbox.seen_lsn <= max(event.upto for event in heir.events(Released))
+
+
+@pytest.mark.proves("CHN-031", "LAK-007")
+@pytest.mark.parametrize("restarts", [False, True], ids=["goes on", "starts again"])
+@pytest.mark.parametrize("answer", [None, LakeUnread("busy")], ids=["silent", "unread"])
+def test_what_is_drained_while_a_new_root_waits_for_its_lake_takes_no_mail_with_it(
+    answer: LakeUnread | None, restarts: bool
+) -> None:
+    world, _, heir = heir_with_mail()
+    heir.settings, heir.lake = msgspec.structs.replace(heir.settings, has_lake=True), answer
+    heir.told.clear()
+    become(heir, "root", epoch=1)
+    world.advance(0.5)
+    end = heir.core.outbox.seen_lsn
+    heir.order(Drained(end))
+    world.advance(0.5)
+    kept = max((event.upto for event in heir.events(Released)), default=0)
+    heir.disk = [(lsn, record) for lsn, record in heir.disk if lsn > kept or not isinstance(record, StreamRecord)]
+    if restarts:
+        heir.crash()
+        heir.start()
+    heir.lake = InLake(())
+    world.advance(60)
+    assert [2, 9, 3] == sequences(heir.screened)
+    assert restarts or end <= heir.core.outbox.safe_lsn, "counted when all is read"
 
 
 @pytest.mark.proves("CHN-033")

@@ -89,6 +89,8 @@ class Carrier:
         self._dropping: Dropping | None = None
         self._damages = Damages()
         self._high_water = HighWater(self.context)
+        self._drained_lsn = 0
+        """At a root: records up to here are in the lake; a new root counts that when it has read its journal."""
         self._promised_lsn = 0
         """The lsn of the mail that stopped the last drop; 0: none did."""
         self._now = Now(0, 0)
@@ -341,8 +343,8 @@ class Carrier:
 
         A root that is no root after its next start sends the records behind that (REC-015).
         """
-        if self._is_root and order.upto > self.outbox.safe_lsn:
-            self.outbox.resume(order.upto, 0)
+        if self._is_root:
+            self._drained_lsn = order.upto
             self._settle_soon(now)
 
     def _in_lake(self, order: InLake, now: Now) -> None:
@@ -458,6 +460,8 @@ class Carrier:
         """Tell the journal, the memory of this core and the children what has become safe."""
         self._settle_at = None
         outbox = self.outbox
+        if self._drained_lsn > outbox.safe_lsn and not self.parent.is_waiting:
+            outbox.resume(self._drained_lsn, 0)
         frontier = self._unneeded_lsn()
         if frontier > self._released:
             self._released = frontier

@@ -3,7 +3,8 @@
 It reads two places: the part of its journal that was not safe at the earlier root, and its lake, if it was a root
 before: children may send again what it drained then. Then it reads its journal once more, and gives itself the mail that
 did not go up: some of it may be here already as records of the lake, which a former root sent up (CHN-036). Until all is
-read it takes nothing from children, which keep their records.
+read it takes nothing from children, which keep their records, and lets the journal forget nothing, although the drain has
+begun.
 
 A lake that cannot be read is asked again, less and less often. After `limits.LAKE_PATIENCE_NS` the root goes on without
 it and reports that: until the lake is read, a record that comes again may be kept twice. When all is learned, `Rooted`
