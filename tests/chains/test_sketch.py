@@ -49,6 +49,10 @@ def test_sketches_of_parts_merge_to_the_sketch_of_all(values: list[float], one: 
     assert of(*values).wire() == merged(of(*values[:a]), of(*values[a:b]), of(*values[b:]))
 
 
+def test_a_quantile_of_nothing_is_zero() -> None:
+    assert [0.0] * 3 == [Sketch().quantile(share) for share in (0.0, 0.5, 1.0)]
+
+
 @given(
     st.lists(NUMBERS.filter(lambda value: abs(value) > 1e-8), min_size=1, max_size=60),
     st.sampled_from((0.0, 0.5, 0.9, 1.0)),

@@ -13,7 +13,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Reply
 from weft.base.errors import UserError
 from weft.base.now import SECOND, Now
-from weft.cli import asking, config_store
+from weft.cli import asking, config, config_store
 from weft.cli.config import app, full_key, value_for
 from weft.cli.config_store import Running, follow
 from weft.cores.configuration.core import Configuration
@@ -254,6 +254,20 @@ def test_an_alert_that_was_dead_before_keeps_no_other_write_away(root: Root) -> 
     run("delete", "web/metric/cpu")
     run("delete", "web/alert/old")
     assert {} == root.values
+
+
+def test_an_alert_that_was_dead_may_be_dead_for_another_reason_after_a_write(root: Root) -> None:
+    root.put("/CONFIG/web/alert/old", '{"metric":"disk","when":"> 90 %"}')
+    run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK"}')
+    assert "/CONFIG/web/metric/disk" in root.values
+
+
+def test_a_node_that_is_no_root_does_not_judge_alerts_by_its_part_of_the_group(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "try_status", lambda port: {"level": "sensor"})
+    run("set", "web/alert/full", '{"metric": "disk", "when": "> 90 %"}')
+    assert "/CONFIG/web/alert/full" in root.values, "what a real one refuses is said by it"
 
 
 @pytest.mark.proves("CFG-022")

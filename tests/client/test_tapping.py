@@ -13,7 +13,7 @@ from weft.client.catalog.tapping import Tapping
 from weft.client.catalog.traffic import Traffic
 from weft.cores.kit.tapping import WINDOW_NS
 from weft.cores.service.messages import Passed
-from weft.wire.catalog.messages import Message
+from weft.wire.catalog.messages import AWK, Message
 
 FRAMES = [b"\x00\x01", b"", b"read", b"T", b"kitchen"]
 
@@ -89,6 +89,16 @@ async def test_between_two_samples_messages_are_counted_one_by_one(monkeypatch: 
     assert ([True] * 3, (4, 1, 3)) == (watched(traffic), counts(rig))
     of.published([b"temp"])
     assert (5, 2, 3) == counts(rig)
+
+
+@pytest.mark.proves("MON-009", part="what is never answered keeps nobody looking at answers")
+@in_loop
+async def test_an_answer_that_arrives_as_a_call_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = tapped(rate=10)
+    of, traffic, _ = tapping_of(rig, monkeypatch)
+    of.heard(FRAMES, Message(AWK, b"thermo", ()))
+    of.heard(FRAMES, None)
+    assert [False] * 3 == watched(traffic)
 
 
 @pytest.mark.proves("MON-005", part="after the last tap nothing is looked at")

@@ -15,6 +15,7 @@ from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
+from weft.cli.asking import try_status
 from weft.cli.config_crossings import crossings
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
 from weft.cli.kit.exits import DONE, NOT_SO, notice
@@ -304,9 +305,12 @@ def value_for(key: str, text: str) -> str:
     return made.decode()
 
 
-def _refuse_dead_alerts(store: Store, key: str, text: str) -> None:
+def _refuse_dead_alerts(store: Running, key: str, text: str) -> None:
+    """Only the root has every key of the group; another node refuses the write itself."""
     group, *rest = key.removeprefix(CONFIG).split("/")
     if not key.startswith(CONFIG) or rest[:1] not in (["metric"], ["alert"]):
+        return
+    if (try_status(store.port) or {}).get("level", "root") != "root":
         return
     pairs = {entry.key: entry.value.encode() for entry in store.entries(f"{CONFIG}{group}/")}
     if dead := dead_alerts(pairs, key, text.encode()):

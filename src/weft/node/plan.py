@@ -86,7 +86,9 @@ def dead_alerts(pairs: Mapping[str, bytes], key: str, value: bytes) -> list[str]
     group = key.split("/")[2]
     changed = {known: each for known, each in pairs.items() if known != key} | ({key: value} if value else {})
     before, after = (plan_of(each, [group]).mistakes for each in (pairs, changed))
-    return [mistake for mistake in after if mistake not in before and mistake.startswith(f"/CONFIG/{group}/alert/")]
+    dead = {mistake.partition(": ")[0] for mistake in before}
+    alerts = [mistake for mistake in after if mistake.startswith(f"/CONFIG/{group}/alert/")]
+    return [mistake for mistake in alerts if mistake.partition(": ")[0] not in dead]
 
 
 def _of_group(key: str, value: bytes) -> list[str]:

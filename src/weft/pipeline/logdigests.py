@@ -124,7 +124,7 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
     newest = max((int(file.stem) for file in directory.glob("*.sha256")), default=0)
     lines: defaultdict[int, str] = defaultdict(str)
     for name in names:
-        number = newest if name == HINT else version_of(name) // VERSIONS_PER_LIST
+        number = newest if version_of(name) < 0 else version_of(name) // VERSIONS_PER_LIST
         newest = max(newest, number)
         lines[number] += f"{sha256_of(log / name)}  {name}\n"
     if lines:

@@ -10,6 +10,7 @@ from typing import Final
 
 from weft.base.now import Now
 from weft.client.catalog.driving import Driver, now
+from weft.client.catalog.endpoints import ANSWERS
 from weft.client.catalog.sockets import Plug
 from weft.client.catalog.traffic import Traffic
 from weft.cores.kit.tapping import FAR, Idle
@@ -52,11 +53,15 @@ class Tapping:
             return
         word = ""
         if call is not None:
-            if len(self._begun) >= CALLS_MAX:
-                self._begun.clear()
-            self._begun[id(call)] = time.monotonic_ns()
+            if call.command not in ANSWERS:
+                self._begin(call)
             word = call.command.decode("utf-8", "replace")
         self._note(Passed("in", "router", self._name(frames[0]), frames[1:], word))
+
+    def _begin(self, call: Message) -> None:
+        if len(self._begun) >= CALLS_MAX:
+            self._begun.clear()
+        self._begun[id(call)] = time.monotonic_ns()
 
     def answered(self, frames: list[bytes], call: Message) -> None:
         """A call was answered."""

@@ -28,8 +28,8 @@ _ABSENT: Final[Any] = object()
 _PLACE: Final = ("ip", "port")
 _INT64: Final = 1 << 63
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
-_NESTED: Final = (dict, list)
 """Without 19 digits in a row, no integer can exceed 64 bits."""
+_NESTED: Final = (dict, list)
 SEED_FIELDS: Final = ("ip", "port", "function", "heartbeat")
 """Fields that `strict` requires besides the name, from the seed's list (CAT-013)."""
 

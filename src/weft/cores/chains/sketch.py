@@ -83,7 +83,7 @@ class Sketch:
         """The value below which this share of all values lies, within the accuracy; 0 if there are none."""
         below = self.negative.total()
         rank = share * (below + self.zeros + self.positive.total() - 1)
-        if rank < below:
+        if self.negative and rank < below:
             return -value_of(_at(self.negative, sorted(self.negative, reverse=True), rank))
         rank -= below + self.zeros
         if rank < 0 or not self.positive:

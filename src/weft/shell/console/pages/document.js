@@ -73,12 +73,10 @@ function showPlace(told, here, isNewest) {
   session.value = told.session;
   if (!here) return say($("said"), "Nothing has been entered yet");
   if (document.activeElement !== then) then.value = new Date(here.at - new Date(here.at).getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
-  const words = `${isNewest ? "As it is, after" : "After"} entry ${many(told.place)} of ${many(told.total)}, ${instantOf(here.at)}${here.by ? `, by ${here.by}` : ""}: ${here.verb} ${here.reference}`;
+  const words = `${isNewest ? "As it is, after" : "After"} entry ${many(told.place)} of ${many(told.total)}, ${moment(here.at)}${here.by ? `, by ${here.by}` : ""}: ${here.verb} ${here.reference}`;
   slider.setAttribute("aria-valuetext", words);
   say($("said"), words);
 }
-
-const instantOf = (at) => moment(at);
 
 // Lines that the text before did not have are marked with +, the places of open conflicts with ▲.
 function showLines(found, told) {
@@ -134,6 +132,6 @@ function showQuarrels(told) {
 function showEntered() {
   if (!paper.told || !$("entered")) return;
   const { entries, place, total } = paper.told;
-  const rows = entries.map((each) => [each.place, each.place === place ? "→" : "", instantOf(each.at), each.by, `${each.verb} ${each.reference}`, each.in_conflict ? `▲ ${each.outcome}` : each.outcome, each.body.replaceAll(STAMPS, "")]).reverse();
+  const rows = entries.map((each) => [each.place, each.place === place ? "→" : "", moment(each.at), each.by, `${each.verb} ${each.reference}`, each.in_conflict ? `▲ ${each.outcome}` : each.outcome, each.body.replaceAll(STAMPS, "")]).reverse();
   $("entered").replaceChildren(section(["Entered around it", ["entry", "", "at", "who", "what", "outcome", "as it was said"], rows, total - entries.length, "weft doc log"], $("search").value.trim().toLowerCase()));
 }
