@@ -6,6 +6,7 @@ import pytest
 
 from weft.torture import world
 from weft.torture.plan import Event
+from weft.torture.rewinds import CLONE, IDENTITY
 from weft.torture.world import World
 
 NAME = "sensor-1"
@@ -68,3 +69,15 @@ def test_a_balloon_stays_until_the_last_fault_that_wants_it_is_over(tmp_path: Pa
     hurt.undo(second)
     assert not balloon.exists()
     assert [] == ran
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_machine_that_has_not_written_yet_who_it_is_is_not_copied(tmp_path: Path) -> None:
+    hurt, _ = made(tmp_path)
+    hurt.machines[CLONE] = hurt.machines[NAME]._replace(name=CLONE, state=tmp_path / CLONE)
+    hurt.play(event("clone"))
+    assert CLONE not in hurt.processes
+    (hurt.machines[NAME].state / IDENTITY).write_text("{}", "utf-8")
+    hurt.play(event("clone"))
+    assert (hurt.machines[CLONE].state / IDENTITY).exists()
+    assert CLONE in hurt.processes

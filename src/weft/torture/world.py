@@ -21,7 +21,7 @@ from weft.torture.files import DOCUMENT, node_text, write_files
 from weft.torture.keys import FILE, Operator
 from weft.torture.moves import Mover
 from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
-from weft.torture.rewinds import CLONE, Rewinder
+from weft.torture.rewinds import CLONE, IDENTITY, Rewinder
 from weft.torture.room import Net, host_of, is_inside, number_of, run
 
 PORT: Final = 27_500
@@ -319,8 +319,11 @@ class World:
         self.processes[name].starts_at = time.monotonic()
 
     def _begin_clone(self, name: str) -> None:
-        """Start a second machine with a copy of the disk as it is now."""
-        if CLONE in self.processes:
+        """Start a second machine with a copy of the disk as it is now.
+
+        A machine on an empty disk that has not yet written who it is cannot be copied: the copy would be another node.
+        """
+        if CLONE in self.processes or not (self.machines[name].state / IDENTITY).exists():
             return
         clone = self.machines[CLONE]
         shutil.copytree(self.machines[name].state, clone.state, dirs_exist_ok=True, ignore=_no_sockets)
