@@ -319,10 +319,7 @@ class World:
         self.processes[name].starts_at = time.monotonic()
 
     def _begin_clone(self, name: str) -> None:
-        """Start a second machine with a copy of the disk as it is now.
-
-        A machine on an empty disk that has not yet written who it is cannot be copied: the copy would be another node.
-        """
+        """Start a second machine with a copy of the disk as it is now, unless that does not yet say which node it is of."""
         if CLONE in self.processes or not (self.machines[name].state / IDENTITY).exists():
             return
         clone = self.machines[CLONE]
