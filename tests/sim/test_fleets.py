@@ -158,7 +158,7 @@ def two_collectors(seed: int) -> Plan:
 
 @pytest.mark.prove("fleets of the simulator")
 @pytest.mark.proves("REC-014", part="a voter does not follow one that acts and holds less")
-@pytest.mark.varies("seed", [3, 8, 9, 11], range(100))
+@pytest.mark.varies("seed", [5, 8, 9, 11], range(100))
 def test_what_a_majority_confirmed_is_not_given_up_for_a_node_that_acts_and_holds_less(seed: int) -> None:
     outcome = run(two_collectors(seed))
     assert outcome.is_green, outcome.verdicts

@@ -37,7 +37,7 @@ def any_key_is_known(right: Any) -> Any:
     return find
 
 
-@canary(Authority, "told_of", caught_by="converged", within=5, scenario=AWAY)
+@canary(Authority, "told_of", caught_by="calm", within=5, scenario=AWAY)
 def assignments_tell_no_keys(right: Any) -> Any:
     """A node that is placed is told where to go, but not whose key to expect there."""
     return lambda self, nodes: {}
