@@ -19,7 +19,7 @@ import msgspec
 from bench.measure import Row, compare, show
 from weft.base.mail import Mail
 from weft.base.now import SECOND, Now
-from weft.cores.chains.absorbing import AggregateLink
+from weft.cores.chains.aggregating import AggregateLink
 from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.messageview import MessageView

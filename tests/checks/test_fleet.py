@@ -65,7 +65,17 @@ RIGHT: dict[str, tuple[type[Checker], list[Fact]]] = {
     ),
     "a parent that is silent soon after a crash": (
         Calm,
-        history((1, "a", "info", "crash", ["kept"]), (19, "b", "event", "parent-silent", [2 * SECOND])),
+        history((1, "a", "info", "start", ["root", "", 0]), (19, "b", "event", "parent-silent", [2 * SECOND])),
+    ),
+    "a parent that is silent while a cable is cut, or a node is down": (
+        Calm,
+        history(
+            (1, "a", "info", "path", ["a", "b", "cut"]),
+            (2, "c", "info", "crash", ["kept"]),
+            (90, "b", "event", "parent-silent", [2 * SECOND]),
+            (91, "a", "info", "path", ["a", "b", "open"]),
+            (190, "b", "event", "parent-silent", [2 * SECOND]),
+        ),
     ),
     "a parent in time": (
         Swift,
@@ -122,7 +132,13 @@ WRONG: dict[str, tuple[type[Checker], list[Fact]]] = {
     ),
     "a parent that is silent without a reason": (
         Calm,
-        history((1, "a", "info", "crash", ["kept"]), (22, "b", "event", "parent-silent", [2 * SECOND])),
+        history(
+            (1, "a", "info", "crash", ["kept"]),
+            (1, "a", "info", "path", ["a", "b", "cut"]),
+            (2, "a", "info", "start", ["root", "", 0]),
+            (2, "a", "info", "path", ["a", "b", "open"]),
+            (23, "b", "event", "parent-silent", [2 * SECOND]),
+        ),
     ),
     "a root too late": (Swift, history((1, "a", "info", "due", ["root", "f", 9 * SECOND, "a"]), taken(10, "b", 1))),
     "the same parent again": (

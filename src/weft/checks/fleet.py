@@ -193,6 +193,7 @@ class NeverBack(Checker):
         ("event", "other-topics"): "note_reset",
         ("event", "applied"): "note_applied",
         ("sent", "write"): "note_write",
+        ("durable", "write"): "note_write",
         ("ok", "read-pair"): "note_pair",
     }
 
@@ -271,23 +272,38 @@ class Settled(Checker):
 
 
 class Calm(Checker):
-    """In a fleet that nothing has befallen for long, no node calls its parent silent (CFG-045, CFG-046)."""
+    """Where all nodes run, all cables are whole, and both has been so for long, no parent is called silent (CFG-045, CFG-046)."""
 
     rule = "calm"
     HEARS: ClassVar = {
-        **{("info", what): "note_change" for what in ("start", "crash", "paused", "resumed", "path", "disk", "harmed")},
+        **{("info", what): "note_good" for what in ("start", "resumed")},
+        **{("info", what): "note_bad" for what in ("crash", "paused")},
+        ("info", "path"): "note_path",
         ("event", "parent-silent"): "note_silent",
     }
 
     def __init__(self) -> None:
         self.changed_at = 0
+        self.wrong: set[tuple[str, ...]] = set()
+        """Nodes that do not run, and cables that are not whole."""
 
-    def note_change(self, fact: Fact) -> None:
+    def note_good(self, fact: Fact) -> None:
+        self._note((fact.node,), fact, is_good=True)
+
+    def note_bad(self, fact: Fact) -> None:
+        self._note((fact.node,), fact, is_good=False)
+
+    def note_path(self, fact: Fact) -> None:
+        here, there, state = fact.value
+        self._note((here, there), fact, is_good=state == "open")
+
+    def _note(self, what: tuple[str, ...], fact: Fact, *, is_good: bool) -> None:
+        (self.wrong.discard if is_good else self.wrong.add)(what)
         self.changed_at = fact.at
 
     def note_silent(self, fact: Fact) -> None:
         (silence,) = fact.value
-        if fact.at - self.changed_at > SETTLED_AFTER * silence:
+        if not self.wrong and fact.at - self.changed_at > SETTLED_AFTER * silence:
             self.broken(
                 f"{fact.node} has not heard its parent for {silence / SECOND:.3f} s, and nothing is wrong", fact
             )

@@ -84,6 +84,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("event", "other-topics"): "topics: this node replicates other parts of the configuration from now on",
     ("durable", "promise"): "epoch: this node has promised its vote in that epoch",
     ("sent", "vote"): "fleet, epoch: this node votes",
+    ("durable", "write"): "fleet, number, key, value: a write of the configuration is durable here",
     ("sent", "write"): "fleet, number, key, value: this node publishes a write of its own",
     (
         "ok",

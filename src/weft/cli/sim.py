@@ -288,8 +288,8 @@ def canaries(*names: str, json: Flag = False) -> int:
         for bug in chosen:
             caught.append(catch(bug))
             step(1, bug.name)
-    needed = max((each.seeds or each.canary.within for each in caught), default=0)
-    looked = {(each.canary.scenario, seed) for each in caught for seed in range(each.seeds or each.canary.within)}
+    needed = max((len(each.looked_at) for each in caught), default=0)
+    looked = {(each.canary.scenario, seed) for each in caught for seed in each.looked_at}
     sick = sorted(seed for name, seed in looked if not run(draw_plan(str(seed), name)).is_green)
     _tell_canaries(caught, needed, sick, json=json)
     return DONE if all(each.is_right for each in caught) and not sick else NOT_SO
@@ -308,7 +308,11 @@ def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: boo
             }
             print_compact(line)
         else:
-            how = f"after {each.seeds} of {bug.within} seeds" if each.rule else f"NOT caught by {bug.within} seeds"
+            how = (
+                f"after {each.seeds} of {len(bug.seeds)} seeds"
+                if each.rule
+                else f"NOT caught by {len(bug.seeds)} seeds"
+            )
             word = each.rule if each.is_right else f"{each.rule or 'nobody'}, not by {bug.caught_by}"
             print(f"{'ok' if each.is_right else 'RED':4} {bug.name:42} {word:14} {how}")
     if not json:

@@ -23,14 +23,19 @@ class Canary(NamedTuple):
 
     name: str
     caught_by: str
-    within: int
-    """One of the seeds 0 to `within` - 1 must show it."""
+    seeds: range
+    """One of these must show it."""
     place: Any
     """A class, a module, or a table of methods."""
     attribute: Any
     plant: Plant
     why: str
     scenario: str = "fabric"
+
+    @property
+    def within(self) -> int:
+        """Above the last of its seeds."""
+        return self.seeds.stop
 
 
 class Caught(NamedTuple):
@@ -40,6 +45,11 @@ class Caught(NamedTuple):
     seeds: int
     """How many seeds were needed; 0 if none showed it."""
     outcome: Outcome | None
+
+    @property
+    def looked_at(self) -> range:
+        """The seeds that were tried."""
+        return self.canary.seeds[: self.seeds or None]
 
     @property
     def rule(self) -> str:
@@ -56,14 +66,18 @@ CANARIES: Final[dict[str, Canary]] = {}
 
 
 def canary(
-    place: Any, attribute: Any, *, caught_by: str, within: int, scenario: str = "fabric"
+    place: Any, attribute: Any, *, caught_by: str, within: int | range, scenario: str = "fabric"
 ) -> Callable[[Plant], Plant]:
-    """Register a planted bug: the decorated function makes `place.attribute` wrong."""
+    """Register a planted bug: the decorated function makes `place.attribute` wrong.
+
+    `within`: the seeds of which one must show it, or how many, from 0 on.
+    """
+    seeds = range(within) if isinstance(within, int) else within
 
     def register(plant: Plant) -> Plant:
         name = plant.__name__
         CANARIES[name] = Canary(
-            name, caught_by, within, place, attribute, plant, (plant.__doc__ or "").strip(), scenario
+            name, caught_by, seeds, place, attribute, plant, (plant.__doc__ or "").strip(), scenario
         )
         return plant
 
@@ -99,7 +113,7 @@ def catch(
     """Run seeds until one shows the bug."""
     count = 0
     with planted(bug):
-        for seed in range(bug.within) if seeds is None else seeds:
+        for seed in bug.seeds if seeds is None else seeds:
             count += 1
             if on_seed is not None:
                 on_seed(seed)

@@ -255,18 +255,17 @@ class JournalDisk:
 
         False if there is none, or if only bytes without a meaning were touched, those that fill up the last batch.
         """
-        before = len(self.damages)
         ends = list(pairwise(self._starts))
         closed = [index for index, (begin, after) in enumerate(ends) if begin < after > self.snapshot_upto + 1]
         if not closed:
             return False
         index = chance.choice(closed)
         swaps = how == "with two segments swapped" and index > 0
-        for begin, after in ends[index - swaps : index + 1]:
-            self._harm(how, begin, after, chance)
-        return len(self.damages) > before
+        harmed = [self._harm(how, begin, after, chance) for begin, after in ends[index - swaps : index + 1]]
+        return any(harmed)
 
-    def _harm(self, how: str, begin: int, after: int, chance: Chance) -> None:
+    def _harm(self, how: str, begin: int, after: int, chance: Chance) -> bool:
+        """Whether any record was lost."""
         data = bytearray(self._file(begin, after))
         if how == FLIPPED:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -290,6 +289,7 @@ class JournalDisk:
         self._lose(lsn for lsn in range(begin, after) if lsn not in readable_lsns)
         if gaps:
             self.verdict = Verdict.DAMAGED
+        return len(readable_lsns) < after - begin
 
     def _lose(self, lsns: Iterable[int]) -> None:
         for lsn in lsns:

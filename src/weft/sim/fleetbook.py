@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.effects import Reply, Tell
 from weft.base.now import MILLISECOND, SECOND
-from weft.base.records import CoreRecord, Entry
+from weft.base.records import CoreRecord, Entry, Stream, StreamRecord
 from weft.cores.configuration import messages as configuration
 from weft.cores.topology import messages as topology
 from weft.cores.topology.context import topics_of
@@ -21,12 +21,13 @@ from weft.node.node import NodeEffect, Transmit
 from weft.sim.locksmith import LOCKSMITH
 from weft.wire.discovery import GRANTED, Control, decode_called
 from weft.wire.journal import decode_record
-from weft.wire.replication import KvPub, decode_update
+from weft.wire.replication import KvPub, decode_update, number_of
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
     from weft.sim.machine import Machine
 
+DELETED: Final = b"deleted"  # an attribute of each write's record for the lake
 HUGZ: Final = b"HUGZ"  # the first frame of a beat
 CAREFUL: Final = 3
 """One in this many writes has a condition."""
@@ -81,17 +82,21 @@ class FleetBook:
     # Votes
 
     def durable(self, machine: "Machine", batch: Iterable[bytes]) -> None:
-        """A batch is about to be durable; it may hold a promise."""
+        """A batch is about to be durable; it may hold promises, and writes of the configuration."""
         name = CORE.encode()
-        self.promised(machine, ((0, decode_record(data)) for data in batch if name in data))
+        self.kept(machine, ((0, decode_record(data)) for data in batch if name in data or DELETED in data))
 
-    def promised(self, machine: "Machine", entries: Iterable[Entry]) -> None:
-        """These promises are on the disk."""
+    def kept(self, machine: "Machine", entries: Iterable[Entry]) -> None:
+        """These promises, and these writes of the configuration, are on the disk."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == CORE:
                 memory = from_record(record)
                 if isinstance(memory, Promised):
                     self.recorder.note(machine.name, machine.era, "durable", "promise", [memory.epoch])
+            elif type(record) is StreamRecord and record.stream == Stream.CONFIGURATION:
+                number, digest = number_of(record.era or 0, record.sequence), digest_of(record.payload)
+                write = [machine.plan.fleet, number, record.key, digest]
+                self.recorder.note(machine.name, machine.era, "durable", "write", write)
 
     def _called(self, machine: "Machine", effect: Transmit) -> None:
         message = decode_called(effect.frames)

@@ -151,7 +151,7 @@ def root_forgets_whom_it_removed(right: Any) -> Any:
     return lambda self, voters, electorates: None
 
 
-@canary(Census, "electorates", caught_by="kept", within=40, scenario="given-up")
+@canary(Census, "electorates", caught_by="kept", within=range(130, 140), scenario="given-up")
 def new_voters_outnumber_the_old_ones(right: Any) -> Any:
     """A root that is cut off makes its children voters, and with them outnumbers the old voters."""
     return lambda self, root: ()

@@ -163,7 +163,7 @@ class Machine:
         self.era = node.era
         self.fabric.recorder.started(self)
         if self.fabric.fleetbook is not None:
-            self.fabric.fleetbook.promised(self, entries)
+            self.fabric.fleetbook.kept(self, entries)
         restore(node, entries, self.disk.next_lsn, now)
         self.keys.begin(node, now)
         fabric.documentbook.began(self)

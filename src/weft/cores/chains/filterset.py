@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.absorbing import ABSORBERS, Absorbing, AbsorbingLink
+from weft.cores.chains.absorbing import Absorbing, AbsorbingLink, BatchLink
 from weft.cores.chains.batches import Counters
 from weft.cores.chains.context import Context
 from weft.cores.chains.filters import House
@@ -55,8 +55,12 @@ class FilterSet:
         return True
 
     def _link(self, spec: FilterSpec) -> FilterLink:
-        if spec.kind in ABSORBERS:
-            return ABSORBERS[spec.kind](spec, self._absorbing)
+        if spec.kind == "aggregate":
+            from weft.cores.chains.aggregating import AggregateLink
+
+            return AggregateLink(spec, self._absorbing)
+        if spec.kind == "batch":
+            return BatchLink(spec, self._absorbing)
         relay = RELAYS.get(spec.kind)
         return FilterLink(spec, self._house) if relay is None else relay(spec, self._context)
 
