@@ -265,7 +265,7 @@ class JournalDisk:
         return any(harmed)
 
     def _harm(self, how: str, begin: int, after: int, chance: Chance) -> bool:
-        """Whether any record was lost."""
+        """Whether a start has to say so: something cannot be read, or a record was lost."""
         data = bytearray(self._file(begin, after))
         if how == FLIPPED:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -289,7 +289,7 @@ class JournalDisk:
         self._lose(lsn for lsn in range(begin, after) if lsn not in readable_lsns)
         if gaps:
             self.verdict = Verdict.DAMAGED
-        return len(readable_lsns) < after - begin
+        return bool(gaps) or len(readable_lsns) < after - begin
 
     def _lose(self, lsns: Iterable[int]) -> None:
         for lsn in lsns:
