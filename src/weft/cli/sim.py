@@ -288,14 +288,13 @@ def canaries(*names: str, json: Flag = False) -> int:
         for bug in chosen:
             caught.append(catch(bug))
             step(1, bug.name)
-    needed = max((len(each.looked_at) for each in caught), default=0)
     looked = {(each.canary.scenario, seed) for each in caught for seed in each.looked_at}
     sick = sorted(seed for name, seed in looked if not run(draw_plan(str(seed), name)).is_green)
-    _tell_canaries(caught, needed, sick, json=json)
+    _tell_canaries(caught, sick, json=json)
     return DONE if all(each.is_right for each in caught) and not sick else NOT_SO
 
 
-def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: bool) -> None:
+def _tell_canaries(caught: list[Any], sick: list[int], *, json: bool) -> None:
     for each in caught:
         bug = each.canary
         if json:
@@ -308,18 +307,18 @@ def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: boo
             }
             print_compact(line)
         else:
-            how = (
-                f"after {each.seeds} of {len(bug.seeds)} seeds"
-                if each.rule
-                else f"NOT caught by {len(bug.seeds)} seeds"
-            )
+            how = f"{f'after {each.seeds} of' if each.rule else 'NOT caught by'} {len(bug.seeds)} seeds"
             word = each.rule if each.is_right else f"{each.rule or 'nobody'}, not by {bug.caught_by}"
             print(f"{'ok' if each.is_right else 'RED':4} {bug.name:42} {word:14} {how}")
     if not json:
         found = [each.seeds for each in caught if each.seeds]
         right = sum(each.is_right for each in caught)
         print(f"{right} of {len(caught)} caught, median {median(found) if found else '-'} seeds")
-        print(f"without bugs, seeds 0 to {needed - 1}: {'all green' if not sick else f'NOT green: {sick}'}")
+        lasts: dict[int, int] = {}
+        for tried in [each.looked_at for each in caught]:
+            lasts[tried.start] = max(tried[-1], lasts.get(tried.start, 0))
+        seeds = " and ".join(f"{first} to {last}" for first, last in sorted(lasts.items()))
+        print(f"without bugs, seeds {seeds}: {'all green' if not sick else f'NOT green: {sick}'}")
 
 
 @app.command(name="list")

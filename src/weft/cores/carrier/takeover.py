@@ -99,7 +99,10 @@ class TakeOver:
 
     def take_journal(self, order: RecordsFetched, now: Now) -> None:
         """Process a piece of the journal."""
-        (self._take_mail if self._is_at_mail else self._note_records)(order, now)
+        if self._is_at_mail:
+            self._take_mail(order, now)
+        else:
+            self._note_records(order)
         if order.upto < self._outbox.seen_lsn:
             self._context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
             return
@@ -108,7 +111,7 @@ class TakeOver:
         self._has_read_journal = True
         self._go_on(now)
 
-    def _note_records(self, order: RecordsFetched, _now: Now) -> None:
+    def _note_records(self, order: RecordsFetched) -> None:
         for lsn, record in order.entries:
             if self._is_own_mail(record, lsn):
                 self._mail_after = lsn - 1 if self._mail_after is None else self._mail_after
