@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Layout:
 
 def said(lake: Layout, file: Path, *words: str) -> tuple[int, str]:
     """What a command says of a lake one of whose files cannot be read, and its exit status."""
-    tracer = (needed("strace"), "-f", "-qq", "-o", "/dev/null", "-P", str(file.resolve()), *FAILS)
+    tracer = (needed("strace"), "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-P", str(file.resolve()), *FAILS)
     done = subprocess.run(
         [*tracer, sys.executable, "-m", "weft.cli.main", *words, "--lake", str(lake.root)],
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
