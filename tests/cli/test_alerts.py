@@ -61,6 +61,17 @@ def test_a_root_shows_the_fleet_what_has_ended_if_asked_and_who_was_not_told(
     assert ["mount=/", "ended"] == row[10:12]
 
 
+@pytest.mark.proves("MET-003", part="`weft alerts` names what can never fire")
+def test_what_can_never_fire_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    dead = [{"key": "/CONFIG/web/alert/full", "why": "E07 metric: there is no metric 'disk'"}]
+    show(page(fleet=[], ended=[], sinks=[], dead=dead, in_vain=["/CONFIG/db/alert/slow"]), is_all=False)
+    assert [
+        "nothing fires in the fleet",
+        "can never fire: /CONFIG/web/alert/full: E07 metric: there is no metric 'disk'",
+        "cannot fire now: /CONFIG/db/alert/slow: no machine is in its group",
+    ] == capsys.readouterr().out.splitlines()
+
+
 def test_the_status_has_a_line_for_each_node_where_something_fires() -> None:
     nodes: list[dict[str, Any]] = [
         {"name": "a", "alerts": {"firing": 1}},

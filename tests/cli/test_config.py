@@ -13,11 +13,12 @@ from weft.base.chance import Chance
 from weft.base.effects import Reply
 from weft.base.errors import UserError
 from weft.base.now import SECOND, Now
-from weft.cli import asking, config, config_store
+from weft.cli import asking, config_store
 from weft.cli.config import app, full_key, value_for
 from weft.cli.config_store import Running, follow
 from weft.cores.configuration.core import Configuration
-from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, StepDown, TakeRoot
+from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, StepDown, TakeRoot, Write, WriteKeys
+from weft.node.deadalerts import newly_dead
 from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs
 from weft.shell.http.messages import Response
@@ -25,7 +26,9 @@ from weft.shell.orders import Desk
 
 OLD = "[global]\nheartbeat = 60s\n[Web]\n10.1.0.8:55500\ncpu\n[cpu]\nrate = 60s\nmetric = CPU\n"
 CPU = '{"detail":"CPU","rate":"1s"}'
-ANOTHER = "/CONFIG/web/metric/disk cannot {}: /CONFIG/web/alert/full: {}"
+DEAD = (
+    "the node at 127.0.0.1:27500 refused {}: this would leave an alert that can never fire: /CONFIG/web/alert/full: {}"
+)
 
 
 class Root:
@@ -33,6 +36,7 @@ class Root:
 
     def __init__(self) -> None:
         self.core = Configuration(ConfigurationSettings(), bytes(16), Chance("cli"))
+        self.core.root.newly_dead = newly_dead
         self.desk = Desk(self.obey, ("configuration",))
         self.asked: list[dict[str, Any]] = []
         self.wall = 1_795_000_000 * SECOND
@@ -61,6 +65,10 @@ class Root:
 
     def put(self, key: str, value: str) -> None:
         self.order(1, "set", key=key, value=value)
+
+    def put_as_clone(self, key: str, value: str) -> None:
+        """A write that is not refused, whatever it leaves."""
+        self.obey("configuration", WriteKeys(0, (Write(key, value.encode()),), by="clone"))
 
     @property
     def values(self) -> dict[str, bytes]:
@@ -219,14 +227,14 @@ def test_values_are_set_read_and_deleted(root: Root, capsys: pytest.CaptureFixtu
 @pytest.mark.proves("MET-003", part="an alert of a running fleet that could never fire is refused")
 def test_no_write_leaves_an_alert_that_could_never_fire(root: Root) -> None:
     alert, full = "web/alert/full", '{"metric": "disk", "when": "> 90 %"}'
-    refused: list[tuple[str, str]] = []
+    refused: list[tuple[str, str, str]] = []
 
     def refuse(*words: object) -> None:
         before = root.values
         with pytest.raises(UserError) as error:
             run(*words)
         assert before == root.values
-        refused.append((error.value.code, error.value.text))
+        refused.append((error.value.code, error.value.text, error.value.try_this))
 
     refuse("set", alert, full)
     run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK_PERCENT"}')
@@ -234,14 +242,12 @@ def test_no_write_leaves_an_alert_that_could_never_fire(root: Root) -> None:
     refuse("set", alert, '{"metric": "disk", "when": "> 90 GiB"}')
     refuse("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK"}')
     refuse("delete", "web/metric/disk")
+    gone, mends = "E07 metric: there is no metric 'disk'", "weft config list web: its metrics and alerts"
     assert [
-        ("dead-alert", "/CONFIG/web/alert/full cannot be that: E07 metric: there is no metric 'disk'"),
-        (
-            "dead-alert",
-            "/CONFIG/web/alert/full cannot be that: E11 when: DISK_PERCENT is not measured in GiB; DISK_FREE is",
-        ),
-        ("dead-alert", ANOTHER.format("be that", "E11 when: DISK is not measured in %; DISK_PERCENT is")),
-        ("dead-alert", ANOTHER.format("be deleted", "E07 metric: there is no metric 'disk'")),
+        ("dead-alert", DEAD.format("set", gone), mends),
+        ("dead-alert", DEAD.format("set", "E11 when: DISK_PERCENT is not measured in GiB; DISK_FREE is"), mends),
+        ("dead-alert", DEAD.format("set", "E11 when: DISK is not measured in %; DISK_PERCENT is"), mends),
+        ("dead-alert", DEAD.format("delete", gone), mends),
     ] == refused
     run("delete", alert)
     run("delete", "web/metric/disk")
@@ -249,7 +255,7 @@ def test_no_write_leaves_an_alert_that_could_never_fire(root: Root) -> None:
 
 
 def test_an_alert_that_was_dead_before_keeps_no_other_write_away(root: Root) -> None:
-    root.put("/CONFIG/web/alert/old", '{"metric":"gone","when":"> 1"}')
+    root.put_as_clone("/CONFIG/web/alert/old", '{"metric":"gone","when":"> 1"}')
     run("set", "web/metric/cpu", CPU)
     run("delete", "web/metric/cpu")
     run("delete", "web/alert/old")
@@ -257,17 +263,29 @@ def test_an_alert_that_was_dead_before_keeps_no_other_write_away(root: Root) -> 
 
 
 def test_an_alert_that_was_dead_may_be_dead_for_another_reason_after_a_write(root: Root) -> None:
-    root.put("/CONFIG/web/alert/old", '{"metric":"disk","when":"> 90 %"}')
+    root.put_as_clone("/CONFIG/web/alert/old", '{"metric":"disk","when":"> 90 %"}')
     run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK"}')
     assert "/CONFIG/web/metric/disk" in root.values
 
 
-def test_a_node_that_is_no_root_does_not_judge_alerts_by_its_part_of_the_group(
-    root: Root, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.proves("MET-003", part="a rollback goes through, and names the alerts that it leaves dead")
+def test_a_rollback_names_the_alerts_that_can_never_fire_from_then_on(
+    root: Root, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(config, "try_status", lambda port: {"level": "sensor"})
+    run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK"}')
+    run("set", "web/metric/disk", '{"rate": "1s", "detail": "DISK_PERCENT"}')
     run("set", "web/alert/full", '{"metric": "disk", "when": "> 90 %"}')
-    assert "/CONFIG/web/alert/full" in root.values, "what a real one refuses is said by it"
+    capsys.readouterr()
+    run("rollback", 1, "web/metric/disk")
+    printed = capsys.readouterr()
+    assert b'"DISK"' in root.values["/CONFIG/web/metric/disk"], "what is done at night to mend a fleet is not refused"
+    assert "1 write, the last is number 4" in printed.out
+    assert "an alert can never fire now: /CONFIG/web/alert/full: E11 when: DISK is not measured in %" in printed.err
+    assert "try: weft alerts" in printed.err
+    run("rollback", 3, "web", "--json")
+    assert [] == json.loads(capsys.readouterr().out)["dead"]
+    run("rollback", 1, "web/metric/disk", "--json")
+    assert 1 == len(json.loads(capsys.readouterr().out)["dead"])
 
 
 @pytest.mark.proves("CFG-022")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, until
 from weft.base.errors import UserError
-from weft.cli.asking import order, status_of, try_status
+from weft.cli.asking import order, page_of, status_of, try_status
 from weft.cli.reload import reload
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
@@ -20,6 +20,8 @@ from weft.shell.http.messages import Request
 from weft.shell.reloading import Reloading
 
 HEAD = '[node]\nname = "r1"\nlevel = "root"\nport = {port}\nstate = "{state}"\nbeacons = false\n'
+METRIC, DISK = "/CONFIG/all/metric/disk", {"detail": "DISK_PERCENT", "rate": "1s"}
+ALERT, FULL = "/CONFIG/all/alert/full", {"metric": "disk", "when": "> 0.01 %"}
 
 
 class Running:
@@ -82,6 +84,37 @@ def test_tables_are_followed_while_the_process_runs(node: Running, capsys: pytes
         "weft: r1 starts again with the changed [catalog], [doc] of its file",
         "weft: r1 starts again with the changed [catalog], [doc] of its file",
     ]
+
+
+@pytest.mark.proves("OPS-007", part="who is told of alerts, and who gets the values, is followed too")
+def test_who_is_told_is_followed_while_the_process_runs(
+    node: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sinks() -> list[str]:
+        return [sink["sink"] for sink in page_of(node.port, "alerts")["sinks"]]
+
+    told = tmp_path / "told.json"
+    assert [] == sinks()
+    node.write(f'[notify.me]\ncommand = ["tee", "-a", "{told}"]\n')
+    assert 0 == reload(node.file)
+    assert ["me"] == sinks()
+    until(lambda: _has_loaded(node.port), "it leads, and takes an alert that fires")
+    until(lambda: told.exists() and "raised" in told.read_text(), "it is told")
+    node.write('[export.old]\nprometheus = "http://127.0.0.1:9/api/v1/write"\n')
+    assert 0 == reload(node.file)
+    assert ([], True) == (sinks(), "export" in status_of(node.port)["cores"])
+    said = capsys.readouterr().out.splitlines()
+    assert [f"r1 follows [{name}] of {node.file}" for name in ("notify", "notify], [export")] == said
+    assert 0 == node.end()[0]
+
+
+def _has_loaded(port: int) -> bool:
+    pairs = {"/CONFIG/all/members": ["*"], METRIC: DISK, ALERT: FULL}
+    try:
+        order(port, "load", pairs=pairs, prefixes=["/CONFIG/"])
+    except UserError:
+        return False  # it does not lead yet
+    return True
 
 
 @pytest.mark.proves("OPS-007", part="what cannot be had changes nothing: the node goes on with the old tables")

@@ -1,5 +1,6 @@
 """The root: orders, numbers, history, times to live, acknowledgement."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from weft.cores.configuration.messages import (
     WriteLost,
     Written,
 )
+from weft.cores.configuration.store import Store
 from weft.wire.replication import KvPub
 
 A, B, C = "/CONFIG/web/a", "/CONFIG/web/b", "/CONFIG/db/c"
@@ -53,6 +55,40 @@ def test_numbers_have_no_holes_and_name_the_write_before_in_their_chain() -> Non
     assert Written(0, 0) == world.write((A, ""))
     assert [(A, 1, b"1", 0), (C, 2, b"1", 0), (B, 3, b"2", 1), (A, 4, b"", 3)] == published(root)
     assert {update.uuid for update in root.messages(KvPub)} == {root.node}
+
+
+def _dead(store: Store, writes: Sequence[Write]) -> tuple[str, ...]:
+    """Whether B would be there without A: what the node above judges of alerts and their metrics."""
+    after = {key: pair.value for key, pair in store.pairs.items()} | {write.key: write.value for write in writes}
+    return (B,) if after.get(B) and not after.get(A) else ()
+
+
+@pytest.mark.proves("MET-003", part="the root judges each order of a program as a whole")
+def test_an_order_that_would_leave_an_alert_dead_is_refused_and_what_brings_both_is_not() -> None:
+    world = World()
+    root = world.root()
+    root.core.root.newly_dead = _dead
+    refused = world.write((B, "1"))
+    assert isinstance(refused, OrderRefused)
+    assert ((B,), B) == (refused.dead, refused.key)
+    assert Written(2, 2) == world.write((B, "1"), (A, "1"))
+    refused = ask(root, LoadTree(71, ((B, b"2"),), ("/CONFIG/web/",)))
+    assert (B,) == refused.dead
+    assert {A: b"1", B: b"1"} == {pair.key: pair.value for pair in root.core.store.view("")}
+    assert Written(3, 1) == ask(root, LoadTree(72, ((A, b"1"), (B, b"2")), ("/CONFIG/web/",)))
+    assert Written(5, 2) == ask(root, LoadTree(73, (), ("/CONFIG/web/",)))
+
+
+@pytest.mark.proves("MET-003", part="what cannot wait for a person goes through, and is named")
+def test_a_rollback_and_the_writes_of_other_cores_are_not_refused() -> None:
+    world = World()
+    root = world.root()
+    world.write((C, "1"))
+    world.write((A, "1"), (B, "1"))
+    root.core.root.newly_dead = _dead
+    assert Written(4, 1, dead=(B,)) == ask(root, RollBack(71, 1, A))
+    root.order(WriteKeys(72, (Write(B, b"2"),), by="clone"))
+    assert [WriteDone("clone", 72, 5)] == root.events(WriteDone)
 
 
 @pytest.mark.proves("CFG-023")

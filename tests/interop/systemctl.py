@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Final
 UNITS: Final = Path("/etc/systemd/system")
 RUN: Final = Path("/run/weft-units")
 """The process of each unit, its credentials, and its journal."""
+LEVELS: Final = {"err": 3, "warning": 4, "info": 6, "debug": 7}
 STOPPING_S: Final = 60.0
 
 
@@ -22,8 +24,9 @@ def main(words: list[str]) -> None:
     """Do what is asked for, the last word is the unit."""
     RUN.mkdir(exist_ok=True)
     if words[0] == "journalctl":
-        name = words[words.index("-u") + 1]
-        sys.stdout.write((RUN / f"{name}.log").read_text("utf-8"))
+        name, least = words[words.index("-u") + 1], words[words.index("-p") + 1] if "-p" in words else "debug"
+        lines = re.findall(r"^(?:<(\d)>)?(.*\n)", (RUN / f"{name}.log").read_text("utf-8"), re.MULTILINE)
+        sys.stdout.write("".join(line for priority, line in lines if int(priority or 6) <= LEVELS[least]))
     elif "restart" in words:
         stop(words[-1])
         start(words[-1])
@@ -45,8 +48,10 @@ def start(unit: str) -> None:
     place = Path(told["WorkingDirectory"])
     place.mkdir(parents=True, exist_ok=True)
     with (RUN / f"{unit.removesuffix('.service')}.log").open("a") as said:
+        journal = os.fstat(said.fileno())
         begun = subprocess.Popen(
-            shlex.split(told["ExecStart"].replace("%d", str(given))), cwd=place, env={"PATH": "/usr/bin:/bin"},
+            shlex.split(told["ExecStart"].replace("%d", str(given))), cwd=place,
+            env={"PATH": "/usr/bin:/bin", "JOURNAL_STREAM": f"{journal.st_dev}:{journal.st_ino}"},
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
     (RUN / f"{unit}.pid").write_text(str(begun.pid))

@@ -233,7 +233,7 @@ def test_a_limit_may_have_a_unit(detail: str, text: str, expected: float) -> Non
     assert expected == specs[0].threshold.limit
 
 
-@pytest.mark.proves("MET-003", part="a unit that does not fit is refused with what would fit")
+@pytest.mark.proves("MET-003")
 @pytest.mark.parametrize(
     ("detail", "text", "expected"),
     [

@@ -70,12 +70,16 @@ def test_alerts_are_told_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     fires |= {"labels": {"mount": "/", "device": "sda"}, "text": "Try it.", "since": 1_795_000_000_500, "id": "b9bb"}
     ended = {**fires, "severity": "warning", "at": 1_795_000_060_000, "why": "back"}
-    page = {"fleet": [fires], "own": [], "ended": [ended]}
+    page: dict[str, Any] = {"fleet": [fires], "own": [], "ended": [ended], "dead": None, "in_vain": None}
     monkeypatch.setattr("weft.shell.console.tables.page_of", lambda node, now: page)
     made = tables("alerts", measurement=None)
     shown = ("s1", "full", "24.598 %", "> 10 %", "device=sda, mount=/", "Try it.", "2026-11-18 11:06:40")
     assert [("✖ critical", *shown, "b9bb")] == made["Fires"].rows
     assert [("▲ warning", *shown, "2026-11-18 11:07:40", "back")] == made["Over"].rows
+    assert "Never fires" not in made
+    page |= {"dead": [{"key": "/CONFIG/web/alert/a", "why": "no metric"}], "in_vain": ["/CONFIG/db/alert/b"]}
+    never = [("/CONFIG/web/alert/a", "no metric"), ("/CONFIG/db/alert/b", "no machine is in its group")]
+    assert never == tables("alerts", measurement=None)["Never fires"].rows
 
 
 @pytest.mark.proves("CON-002", part="entries of the store with who changed them before, and conflicts with both sides")

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from typing import Any
 
 import pytest
@@ -39,6 +40,18 @@ def test_a_line_says_when_how_bad_what_and_who() -> None:
         "node": "n1",
         "fields": {"why": "silent"},
     } == line
+
+
+@pytest.mark.proves("OPS-002", part="the journal of the system knows how bad a line is")
+def test_a_line_for_the_journal_of_the_system_begins_with_its_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    stderr = os.fstat(2)
+    for stream in ("", "1:2", f"{stderr.st_dev}:{stderr.st_ino}"):
+        monkeypatch.setenv("JOURNAL_STREAM", stream)
+        log = Log("n1", written.append, is_terminal=False)
+        for level in ("debug", "info", "warning", "error"):
+            log.write(level, "x", {})
+    assert [b'{"t'] * 8 + [b"<7>", b"<6>", b"<4>", b"<3>"] == [line[:3] for line in written]
 
 
 @pytest.mark.proves("OBS-002")

@@ -1,6 +1,7 @@
 """Orders of people over http: from this machine's programs only, to the core that obeys, and back in JSON."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -123,12 +124,42 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
 @pytest.mark.parametrize("said, core, order", WANTED, ids=[said["order"] for said, _, _ in WANTED])
 def test_every_order_reaches_the_core_that_obeys_it(said: dict[str, Any], core: str, order: Any) -> None:
     office = Office()
-    assert (200, {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True}) == office.take(**said)
+    assert (200, {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True, "dead": []}) == office.take(
+        **said
+    )
     assert [(core, order)] == office.asked
 
 
 def test_there_is_a_case_for_every_order() -> None:
     assert set(orders.ORDERS) == {said["order"] for said, _, _ in WANTED}
+
+
+@pytest.mark.proves("CON-004", part="a change bears the name of the login, whatever the browser says")
+@pytest.mark.parametrize(
+    ("login", "who", "written"),
+    [
+        (None, "joe", "joe"),
+        ("anna", "anna", "anna"),
+        ("anna", "anna: too warm", "anna: too warm"),
+        ("anna", "joe: too warm", "anna: joe: too warm"),
+        ("anna", "annabel", "anna: annabel"),
+        ("anna", "", "anna"),
+    ],
+)
+def test_a_change_bears_the_name_of_the_login(login: str | None, who: str, written: str) -> None:
+    office = Office()
+    route = office.desk.route(lambda _: login)
+    for name, fields in (("set", {"key": "/a", "value": "1"}), ("rollback", {"number": 3}), ("get", {"key": "/a"})):
+        more = {"who": who} if name != "get" else {}
+        asyncio.run(_handled(route, json.dumps({"order": name, **fields, **more}).encode()))
+    assert [written, written] == [order.who for _, order in office.asked[:2]]
+    assert configuration.ListKeys(3, "/a", 1) == office.asked[2][1]
+
+
+async def _handled(route: Route, body: bytes) -> None:
+    answer = route.handle(Request("POST", "/order", body=body))
+    assert inspect.isawaitable(answer)
+    assert 200 == (await answer).status
 
 
 def test_answers_come_as_json_and_bytes_as_text_where_they_are_text() -> None:
@@ -364,7 +395,7 @@ def test_only_programs_of_this_machine_are_obeyed(peer: str, is_local: bool) -> 
 def test_the_command_line_asks_and_is_answered() -> None:
     office = Office()
     told = Server(office).call(lambda port: asking.order(port, "set", key="/CONFIG/a", value='"1s"'))
-    assert {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True} == told
+    assert {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True, "dead": []} == told
 
 
 @pytest.mark.parametrize(
@@ -372,6 +403,14 @@ def test_the_command_line_asks_and_is_answered() -> None:
     [
         (configuration.OrderRefused(12, "not the root", "10.0.0.1:27500"), "refused", "not the root", "10.0.0.1:27500"),
         (configuration.OrderRefused(6, "too large"), "refused", "too large", "weft status --port"),
+        (
+            configuration.OrderRefused(
+                1, "it would never fire", key="/CONFIG/web/alert/a", dead=("/CONFIG/web/alert/a: E07",)
+            ),
+            "dead-alert",
+            "never fire",
+            "weft config list web",
+        ),
     ],
 )
 def test_a_refusal_is_a_sentence_and_its_mend(answer: Any, code: str, text: str, mend: str) -> None:

@@ -12,13 +12,14 @@ from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedPort
 
 COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "series", "says")
+NO_MACHINE: Final = "no machine is in its group"
 RANKS: Final = {"critical": 0, "warning": 1}
 
 
 def alerts(*, port: AskedPort = PORT, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # the name of the option
     """Show firing alerts: at the root those of the whole fleet, at any other node only its own.
 
-    Sinks that could not be notified are listed below. Alerts are `[alert.…]` of the fleet's file, sinks are
+    Below, sinks that could not be notified, and alerts that can never fire as the configuration is now. Alerts are `[alert.…]` of the fleet's file, sinks are
     `[notify.…]` of the root's own file: docs/alerts.md.
 
     Args:
@@ -61,7 +62,7 @@ def show(page: dict[str, Any], *, is_all: bool) -> None:
         for alert in ended:
             table.add_row(*map(Text, cells(alert)[:-1]), Text(f"ended {instant(alert['at'])}: {clean(alert['why'])}"))
         out.print(table)
-    for line in troubles(page["sinks"] or []):
+    for line in (*troubles(page["sinks"] or []), *silent(page)):
         out.print(Text(line, style="yellow"))
 
 
@@ -87,3 +88,11 @@ def troubles(sinks: list[dict[str, Any]]) -> Iterator[str]:
         if sink["why"]:
             after = "" if sink["next_s"] is None else f"; next try in {sink['next_s']} s"
             yield f"{clean(sink['sink'])}: {sink['waiting']} notices wait, {clean(sink['why'])}{after}"
+
+
+def silent(page: dict[str, Any]) -> Iterator[str]:
+    """Alerts of the configuration from which nothing can be heard, and why; roots of older versions do not tell."""
+    for alert in page.get("dead") or []:
+        yield f"can never fire: {clean(alert['key'])}: {clean(alert['why'])}"
+    for key in page.get("in_vain") or []:
+        yield f"cannot fire now: {clean(key)}: {NO_MACHINE}"

@@ -22,6 +22,8 @@ LOCAL: Final = "127.0.0.1"
 DOOR: Final = Door("http")
 MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
 """The mend for a refused order, by the order's name."""
+DEAD_ALERT: Final = "dead-alert"
+"""The code of a refusal because an alert could never fire."""
 LACKS: Final = {
     f"this node has no {core}": f"{table} in the node's file, then: weft reload FILE; a node without a file: weft up FILE --name NAME"
     for core, table in (("store", "[store]"), ("catalog", "[catalog]"), ("document", "[doc]"))
@@ -127,10 +129,15 @@ def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
     try:
         refusal = json.loads(body)
         text, root = str(refusal["text"]), str(refusal.get("root", ""))
+        dead = str(refusal["key"]) if refusal.get("dead") else ""
     except (ValueError, KeyError, TypeError, AttributeError):
-        text, root = body.decode("utf-8", "replace").strip() or f"status {status}", ""
+        text, root, dead = body.decode("utf-8", "replace").strip() or f"status {status}", "", ""
+    sentence = f"the node at {LOCAL}:{port} refused {name}: {text}"
+    if dead:
+        group = dead.split("/")[2]
+        return UserError(DEAD_ALERT, sentence, f"weft config list {group}: its metrics and alerts")
     code = "unavailable" if status in (503, 504) else "refused"
     mend = f"ask the root: {root}; on its machine --port {root.rpartition(':')[2]}"
     if not root:
         mend = MENDS.get(name) or LACKS.get(text) or f"weft status --port {port} shows what that node is"
-    return UserError(code, f"the node at {LOCAL}:{port} refused {name}: {text}", mend)
+    return UserError(code, sentence, mend)

@@ -15,7 +15,6 @@ from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
-from weft.cli.asking import try_status
 from weft.cli.config_crossings import crossings
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
 from weft.cli.kit.exits import DONE, NOT_SO, notice
@@ -25,7 +24,7 @@ from weft.cli.which import PORT, AskedPort
 from weft.node.fleet import Fleet, Reading, read_fleet
 from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
 from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
-from weft.node.plan import dead_alerts, why_unusable
+from weft.node.plan import why_unusable
 
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
 app.command("weft.cli.config_show:show", name="show", help="Print keys and values as they stood, from the lake.")
@@ -167,7 +166,6 @@ def set_value(
     """
     path = full_key(key)
     text, store = value_for(path, value), Running(port)
-    _refuse_dead_alerts(store, path, text)
     _tell_outcome(path, store.write(path, text, _ttl_s(ttl), if_number, ack), json=json)
 
 
@@ -187,9 +185,8 @@ def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
 @app.command
 def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT, json: Flag = False) -> None:
     """Delete one key: `weft config delete web/metric/cpu`."""
-    path, store = full_key(key), Running(port)
-    _refuse_dead_alerts(store, path, "")
-    _tell_outcome(path, store.write(path, "", None, if_number), json=json)
+    path = full_key(key)
+    _tell_outcome(path, Running(port).write(path, "", None, if_number), json=json)
 
 
 @app.command(name="list", alias="ls")
@@ -303,22 +300,6 @@ def value_for(key: str, text: str) -> str:
         page = "filters" if "/filter/" in key else "configuration"
         raise UserError("bad-value", f"{key} cannot be that: {why}", f"docs/{page}.md shows each key")
     return made.decode()
-
-
-def _refuse_dead_alerts(store: Running, key: str, text: str) -> None:
-    """Only the root has every key of the group; another node refuses the write itself."""
-    group, *rest = key.removeprefix(CONFIG).split("/")
-    if not key.startswith(CONFIG) or rest[:1] not in (["metric"], ["alert"]):
-        return
-    if (try_status(store.port) or {}).get("level", "root") != "root":
-        return
-    pairs = {entry.key: entry.value.encode() for entry in store.entries(f"{CONFIG}{group}/")}
-    if dead := dead_alerts(pairs, key, text.encode()):
-        why = "; ".join(each.removeprefix(f"{key}: ") for each in dead)
-        deed = "be that" if text else "be deleted"
-        raise UserError(
-            "dead-alert", f"{key} cannot {deed}: {why}", f"weft config list {group}: its metrics and alerts"
-        )
 
 
 def _no_number(name: str) -> None:
@@ -441,6 +422,8 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
         notice(
             "no majority of the collectors has confirmed the write yet; it stays\n  try: weft status shows who is away"
         )
+    for alert in outcome.dead:
+        notice(f"an alert can never fire now: {clean(alert)}\n  try: weft alerts")
 
 
 def _write_line(write: Past) -> str:

@@ -37,6 +37,8 @@ class Outcome(NamedTuple):
     number: int
     writes: int
     is_confirmed: bool
+    dead: Sequence[str] = ()
+    """After a rollback: alerts that can never fire from then on, each as `key: sentence`."""
 
 
 class Change(NamedTuple):
@@ -134,7 +136,7 @@ def _text(value: Any) -> str:
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:
-    return Outcome(answer["number"], answer["count"], answer["is_confirmed"])
+    return Outcome(answer["number"], answer["count"], answer["is_confirmed"], answer.get("dead", []))
 
 
 def user_name() -> str:

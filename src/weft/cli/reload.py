@@ -15,14 +15,14 @@ from weft.node.settings import read_document, settings_of
 PATIENCE_S: Final = 20.0
 LOOK_S: Final = 0.1
 CORES: Final = {"store": "store", "catalog": "catalog", "doc": "document"}
-"""The core that each table turns on."""
+"""The core that a table turns on. [notify] and [export] turn on none that has to be waited for."""
 
 
 def reload(file: Path, /, *, port: int | None = None, json: Flag = False) -> int:
-    """Make the running node of FILE use the present tables [store], [catalog] and [doc]: `weft reload node.toml`.
+    """Make the running node of FILE use its changed tables: `weft reload node.toml`.
 
-    The node restarts in its process, within a second or two; if it cannot use the new tables, it goes on with the old
-    ones. All other changes of the file take effect when the process starts again. Metrics, filters and alerts of the fleet
+    They are [store], [catalog], [doc], [notify] and [export]. The node restarts in its process, within a second or two; if
+    it cannot use the new tables, it goes on with the old ones. All other changes of the file take effect when the process starts again. Metrics, filters and alerts of the fleet
     are changed by weft config load. Exit status 5 if the node is not back with the new tables after 20 seconds.
 
     Args:
@@ -37,7 +37,7 @@ def reload(file: Path, /, *, port: int | None = None, json: Flag = False) -> int
     answer = post(at, "reload", document)
     name, tables = settings.node.name, answer["tables"]
     note(document)
-    wanted = {CORES[table]: getattr(settings, table) is not None for table in tables}
+    wanted = {CORES[table]: getattr(settings, table) is not None for table in tables if table in CORES}
     if tables and not _is_back(at, answer["era"], wanted):
         text = f"{name} does not follow {_named(tables)}\n  try: weft status --port {at}; its log says why"
         return complain(text, UNCONFIRMED)

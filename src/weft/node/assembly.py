@@ -30,6 +30,7 @@ from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
 from weft.node.catalogtable import BridgeTable, CatalogTable, CheckTable
+from weft.node.deadalerts import newly_dead
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.functions import functions_of
 from weft.node.node import Node
@@ -81,7 +82,9 @@ def _configuration(start: Start) -> Core:
         keys_max=settings.configuration.keys,
         bytes_max=settings.configuration.megabytes * MIB,
     )
-    return Configuration(replication, start.node, start.chance("configuration"))
+    core = Configuration(replication, start.node, start.chance("configuration"))
+    core.root.newly_dead = newly_dead
+    return core
 
 
 def _measurement(start: Start) -> Core:

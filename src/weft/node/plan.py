@@ -47,7 +47,7 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
     metrics: dict[str, MetricSpec] = {}
     for group in groups:
         for name, value in group_pairs(pairs, group, "metric").items():
-            metric = _metric(f"/CONFIG/{group}/metric/{name}", name, value, mistakes)
+            metric = read_metric(f"/CONFIG/{group}/metric/{name}", name, value, mistakes)
             if metric is not None:
                 metrics.setdefault(name, metric)
     wrong_filters: list[str] = []
@@ -78,19 +78,6 @@ def why_unusable(key: str, value: bytes) -> str | None:
     return "; ".join(mistake.removeprefix(f"{key}: ") for mistake in mistakes) or None
 
 
-def dead_alerts(pairs: Mapping[str, bytes], key: str, value: bytes) -> list[str]:
-    """Alerts that nodes could not judge any more once `key` has this value (none: it is deleted), each as `key: sentence`.
-
-    `pairs`: those of the key's group. Alerts that could not be judged before either are left out.
-    """
-    group = key.split("/")[2]
-    changed = {known: each for known, each in pairs.items() if known != key} | ({key: value} if value else {})
-    before, after = (plan_of(each, [group]).mistakes for each in (pairs, changed))
-    dead = {mistake.partition(": ")[0] for mistake in before}
-    alerts = [mistake for mistake in after if mistake.startswith(f"/CONFIG/{group}/alert/")]
-    return [mistake for mistake in alerts if mistake.partition(": ")[0] not in dead]
-
-
 def _of_group(key: str, value: bytes) -> list[str]:
     fleet, unknown = from_pairs([(key, value)])
     mistakes = list(unknown)
@@ -101,7 +88,8 @@ def _of_group(key: str, value: bytes) -> list[str]:
     return mistakes
 
 
-def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpec | None:
+def read_metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpec | None:
+    """The metric that a pair describes; None, and what is wrong as `key: sentence`, if it cannot be measured."""
     table = _table(key, name, value, mistakes)
     if table is None:
         return None
@@ -118,15 +106,19 @@ def _alerts(
     alerts: dict[str, AlertSpec] = {}
     for group in groups:
         for name, value in group_pairs(pairs, group, "alert").items():
-            alert = _alert(f"/CONFIG/{group}/alert/{name}", name, value, mistakes, details)
+            alert = read_alert(f"/CONFIG/{group}/alert/{name}", name, value, mistakes, details)
             if alert is not None:
                 alerts.setdefault(name, alert)
     return tuple(alerts[name] for name in sorted(alerts))
 
 
-def _alert(
+def read_alert(
     key: str, name: str, value: bytes, mistakes: list[str], details: Mapping[str, str] | None = None
 ) -> AlertSpec | None:
+    """The alert that a pair describes; None, and what is wrong as `key: sentence`, if it cannot be judged.
+
+    `details`: the detail of each metric that it may be about; None: of any.
+    """
     table = _table(key, name, value, mistakes)
     if table is None:
         return None
@@ -155,9 +147,9 @@ def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpe
 
 
 _READERS: Final[dict[str, Callable[[str, str, bytes, list[str]], Any]]] = {
-    "metric": _metric,
+    "metric": read_metric,
     "filter": _filter,
-    "alert": _alert,
+    "alert": read_alert,
 }
 
 

@@ -12,6 +12,7 @@ from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.settings import MetricSpec
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.groups import Directory, Guest
+from weft.node.deadalerts import DeadAlerts
 from weft.node.settings import NodeSettings
 
 GLOBAL = "/CONFIG/global/"
@@ -51,6 +52,8 @@ class Planner:
         """None before the first plan, which so counts as changed: it ends alerts that fired before this start."""
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
+        self.dead_alerts = DeadAlerts()
+        """Of the whole fleet, at its root."""
         self.is_planned = not waits_for_plan(settings)
         """Whether the filters of this start are known; until then nothing is taken from other nodes (CHN-033)."""
         self._me = Guest(
@@ -66,6 +69,7 @@ class Planner:
             changes = self._atlas.apply(pairs, 0)
             if changes.groups:
                 self.group = Directory(self._atlas.groups).find(self._me) or self.group
+            self.dead_alerts.learn(pairs)
         matters = False
         for key, value in pairs:
             if not key.startswith("/CONFIG/") or bound_node(key) is not None:

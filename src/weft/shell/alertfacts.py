@@ -1,6 +1,6 @@
 """The alerts that `weft alerts` shows: those of this node, and at a root those of the whole fleet (MET-004)."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from weft.cores.alerts.core import Alerts
 
 
+NO_MACHINE: Final = "no machine is in its group"
+
+
 def firing_of(node: Node) -> int:
     """How many alerts fire at this node."""
     core = node.cores.get("measurement")
@@ -20,7 +23,10 @@ def firing_of(node: Node) -> int:
 
 
 def page_of(node: Node, now: Now) -> dict[str, Any]:
-    """The page `/alerts`: `own` are those of this node; `fleet`, `ended` and `sinks` are null except at a root."""
+    """The page `/alerts`: `own` are those of this node; everything else is null except at a root.
+
+    `dead` are alerts of the configuration that can never fire, `in_vain` those of groups in which there is no machine now.
+    """
     measuring, alerts = node.cores.get("measurement"), cast("Alerts | None", node.cores.get("alerts"))
     own = measuring.alarms.firing.values() if isinstance(measuring, Measurement) else ()
     facts: dict[str, Any] = {
@@ -31,12 +37,27 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
         "fleet": None,
         "ended": None,
         "sinks": None,
+        "dead": None,
+        "in_vain": None,
     }
     if alerts is not None:
         facts["fleet"] = [shown(key[0], alert) for key, alert in alerts.active.items()]
         facts["ended"] = [msgspec.structs.asdict(alert) for alert in alerts.ended]
         facts["sinks"] = [lane.facts(now.mono) for lane in alerts.lanes.values()]
+        dead = node.planner.dead_alerts.found()
+        facts["dead"] = [{"key": key, "why": why} for key, why in dead.items()]
+        facts["in_vain"] = [key for key in node.planner.dead_alerts.in_vain(_groups(node)) if key not in dead]
     return facts
+
+
+def dead_of(node: Node) -> int:
+    """How many alerts of the fleet can never fire; 0 except at a root."""
+    return len(node.planner.dead_alerts.found())
+
+
+def _groups(node: Node) -> set[str]:
+    """The groups in which there is a machine now, as the root knows."""
+    return {located.group for located in node.census.records.values()} | {node.planner.group}
 
 
 def shown(origin: bytes, alert: Alert) -> dict[str, Any]:

@@ -113,6 +113,7 @@ FACTS: Final = (
         events="events that got no number, because the journal had no room; the log has them",
     ),
     Fact("alerts.firing", "alerts that fire at this node", "weft_alerts_firing"),
+    Fact("alerts.dead", "alerts of the fleet's configuration that can never fire, at its root", "weft_alerts_dead"),
     Fact("refused.*", "messages refused, by channel and code", "weft_node_refused_total", ("channel", "code")),
     Fact(
         "dropped.*",

@@ -190,6 +190,17 @@ class Health:
             return Check(DEGRADED, what, f"{LOOK}[limits.cores] gives that core more")
         return Check(OK, text)
 
+    def alerts_check(self) -> Check | None:
+        """At a root: whether all alerts of the fleet's configuration can fire (MET-003)."""
+        if "alerts" not in self.node.cores:
+            return None
+        dead = self.node.planner.dead_alerts.found()
+        if not dead:
+            return Check(OK, "all can fire")
+        key, why = next(iter(dead.items()))
+        count = "1 alert" if len(dead) == 1 else f"{len(dead)} alerts"
+        return Check(DEGRADED, f"{count} can never fire: {key}: {why}", "weft alerts names all of them; weft config set or delete")
+
 
 CHECKS: Final[dict[str, Callable[[Health], Check | None]]] = {
     "journal": Health.journal_check,
@@ -198,6 +209,7 @@ CHECKS: Final[dict[str, Callable[[Health], Check | None]]] = {
     "parent": Health.parent_check,
     "clock": Health.clock_check,
     "memory": Health.memory_check,
+    "alerts": Health.alerts_check,
 }
 
 

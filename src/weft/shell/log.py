@@ -17,6 +17,8 @@ EQUAL_LINES_MAX: Final = 10  # equal lines in WINDOW_NS; further ones are counte
 WINDOW_NS: Final = 10 * SECOND
 KINDS_MAX: Final = 1_000  # different lines that are remembered at once
 STDERR: Final = 2
+PRIORITIES: Final = {"debug": 7, "info": 6, "warning": 4, "error": 3}
+"""Priorities of syslog, which systemd's journal reads before a line: `journalctl -p warning`."""
 _COLOURS: Final = {"debug": "2", "info": "32", "warning": "33", "error": "31"}
 
 
@@ -27,6 +29,15 @@ class _Window:
 
     def __init__(self, began_at: int, level: str) -> None:
         self.began_at, self.level, self.count = began_at, level, 0
+
+
+def is_journaled() -> bool:
+    """Whether stderr is a stream of systemd's journal, which systemd names in the environment."""
+    try:
+        found = os.fstat(STDERR)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def to_stderr(line: bytes) -> None:
@@ -44,6 +55,7 @@ class Log:
         *,
         mono_ns: Callable[[], int] = time.monotonic_ns,
         is_terminal: bool | None = None,
+        has_priorities: bool | None = None,
     ) -> None:
         self.name = name
         self.unwritten = 0
@@ -52,6 +64,7 @@ class Log:
         """Lines that were left out, because they were equal to many before them."""
         self._sink, self._mono_ns = sink, mono_ns
         self._is_terminal = os.isatty(STDERR) if is_terminal is None else is_terminal
+        self._has_priorities = is_journaled() if has_priorities is None else has_priorities
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def write(self, level: str, event: str, fields: dict[str, Any]) -> None:
@@ -95,6 +108,8 @@ class Log:
         else:
             stamp = instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             line = json.dumps({"ts": stamp, "level": level, "event": event, "node": self.name, **more}).encode()
+        if self._has_priorities:
+            line = b"<%d>" % PRIORITIES[level] + line
         try:
             self._sink(line + b"\n")
         except OSError:

@@ -24,7 +24,7 @@ from weft.cores.kit.refusals import Refused
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.rows import Named, Row
-from weft.shell.http.messages import JSON, Response, Route
+from weft.shell.http.messages import JSON, Request, Response, Route
 from weft.wire import jsontext
 
 PATIENCE_S: Final = 35.0  # for a core's reply; TOP-017 takes up to 30 s
@@ -330,18 +330,21 @@ class Desk:
         if asked is not None and not asked.done():
             asked.set_result(answer)
 
-    def route(self) -> Route:
-        """The route for orders over HTTP; the server's gate admits programs of this machine only."""
-        return Route(lambda request: self.take(request.body), "POST", ORDER_BYTES_MAX)
+    def route(self, login: Callable[[Request], str | None] = lambda _: None) -> Route:
+        """The route for orders over HTTP; the server's gate admits programs of this machine, and who has logged in.
 
-    async def take(self, body: bytes) -> Response:
+        `login`: the name of the person whose token came with a request; None: it came with none.
+        """
+        return Route(lambda request: self.take(request.body, login(request)), "POST", ORDER_BYTES_MAX)
+
+    async def take(self, body: bytes, login: str | None = None) -> Response:
         """The answer to one order: 200; 400 unreadable; 409 refused by its core; 503 no such core here; 504 no reply."""
         try:
             name = msgspec.json.decode(body, type=Named).order
             row = self._rows.get(name)
             if row is None:
                 return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(self._rows)}")
-            request = msgspec.json.decode(body, type=row.request)
+            request = _signed(msgspec.json.decode(body, type=row.request), login)
             order = row.make(request, self._ticket + 1)
         except (msgspec.DecodeError, RecursionError, PeerError, ValueError) as error:
             return refusal(400, str(error))
@@ -369,6 +372,14 @@ class Desk:
         if isinstance(answer, dict):
             return Response(status, JSON, text_of({"answer": type(order).__name__, **_plain(answer)}))
         return Response(status, JSON, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
+
+
+def _signed(request: Named, login: str | None) -> Named:
+    """With the name of a login, whatever else the request says of who gives it (CON-004)."""
+    who = getattr(request, "who", None)
+    if login is None or who is None or who == login or who.startswith(f"{login}: "):
+        return request
+    return msgspec.structs.replace(request, who=f"{login}: {who}" if who else login)
 
 
 def refusal(status: int, why: str) -> Response:

@@ -1,7 +1,7 @@
 """Changes tables of a node's file while its process runs: `weft reload` (OPS-007).
 
-`[store]`, `[catalog]` and `[doc]` say which further cores a node has, and with whom they communicate. Changed tables take
-effect by a new start of the node in the same process, as a new address or key does. Durable state stays, and children and
+`[store]`, `[catalog]` and `[doc]` say which further cores a node has, and with whom they communicate; `[notify]` and
+`[export]` say who outside is told of alerts and gets the values. Changed tables take effect by a new start of the node in the same process, as a new address or key does. Durable state stays, and children and
 clients reconnect by themselves. If that start fails, the node goes on with the old tables.
 """
 
@@ -19,7 +19,7 @@ from weft.shell.http.messages import JSON, Request, Response, Route
 
 RELOAD: Final = "/reload"
 BODY_BYTES_MAX: Final = 4 << 20  # no configuration file is larger
-FOLLOWED: Final = ("store", "catalog", "doc")
+FOLLOWED: Final = ("store", "catalog", "doc", "notify", "export")
 LAST_WORDS_S: Final = 0.3  # between the answer and the new start, so that the answer leaves
 
 

@@ -27,7 +27,7 @@ from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
 from weft.shell import fleetmetrics
-from weft.shell.alertfacts import firing_by_node, firing_of
+from weft.shell.alertfacts import dead_of, firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
 from weft.shell.console.commands import Commands
@@ -199,7 +199,7 @@ class Telemetry:
             "health": self.health_facts(),
             "journal": self.journal_facts(),
             "unrecorded": {"samples": node.unrecorded_samples, "events": node.unrecorded_events},
-            "alerts": {"firing": firing_of(node)},
+            "alerts": {"firing": firing_of(node), "dead": dead_of(node)},
             "refused": {f"{channel}:{code}": count for (channel, code), count in sorted(node.refused.items())},
             "dropped": dict(self.links.dropped),
             "security": self.security_facts(),
@@ -325,6 +325,10 @@ class Telemetry:
             "next_lsn": journal.next_lsn,
             **msgspec.to_builtins(journal.stats),
         }
+
+    def login_of(self, request: Request) -> str | None:
+        """The name of the person whose token came with a request; None: it came with no valid one."""
+        return self.logins.who(Gate.bearer(request))
 
     def health_facts(self) -> dict[str, Any]:
         """`ok`, `degraded` (each check says why and what to do) or `failed`."""

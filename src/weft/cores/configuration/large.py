@@ -22,11 +22,13 @@ class Batch(NamedTuple):
     left: deque[Write]
     of_chain: Counter[str]
     """How many of them are left in each chain."""
+    dead: tuple[str, ...] = ()
+    """Alerts that can never fire after it, if it is a rollback."""
 
 
-def batch_of(order: WriteKeys, writes: list[Write]) -> Batch:
+def batch_of(order: WriteKeys, writes: list[Write], dead: tuple[str, ...] = ()) -> Batch:
     """An order of which nothing is made yet."""
-    return Batch(order, len(writes), deque(writes), Counter([chain_of(write.key) for write in writes]))
+    return Batch(order, len(writes), deque(writes), Counter([chain_of(write.key) for write in writes]), dead)
 
 
 class LargeOrders:

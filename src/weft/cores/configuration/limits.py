@@ -62,6 +62,7 @@ HISTORY_PERCENT: Final = 20  # beyond it, the oldest writes are dropped
 WHO_BYTES_MAX: Final = 256
 LIST_MAX: Final = 10_000  # pairs or writes of one answer
 LIST_BYTES_MAX: Final = 4 << 20
+DEAD_MAX: Final = 100  # alerts that one answer names
 TTL_MAX_S: Final = 10 * 365 * 86_400  # a longer time to live means forever
 
 assert DEAD_AFTER >= 2, "a single lost datagram must not move a node"

@@ -124,6 +124,8 @@ class WriteKeys(msgspec.Struct, frozen=True, gc=False):
     """Empty: a person waits for `Reply(ticket, Written | OrderRefused)`; else the core that gets `WriteDone`."""
     ack: str = ""
     """`local` or `quorum` for this order; empty: as in the settings."""
+    is_rollback: bool = False
+    """It is made even if it leaves alerts that can never fire; the answer names them."""
 
 
 class LoadTree(msgspec.Struct, frozen=True, gc=False):
@@ -214,6 +216,8 @@ class Written(msgspec.Struct, frozen=True, gc=False):
     count: int
     is_confirmed: bool = True
     """False: no majority of voters has confirmed it yet; the write stays (CFG-024)."""
+    dead: tuple[str, ...] = ()
+    """After a rollback: alerts that could fire before it and never can from then on, each as `key: sentence`."""
 
 
 class KeysListed(msgspec.Struct, frozen=True, gc=False):
@@ -241,6 +245,8 @@ class OrderRefused(msgspec.Struct, frozen=True, gc=False):
     """Key of the refused write, if it was one of many."""
     number: int | None = None
     """If `if_number` did not match: the present number of that key, 0 if it is absent."""
+    dead: tuple[str, ...] = ()
+    """Alerts that could never fire after these writes, each as `key: sentence`; empty: refused for another reason."""
 
 
 # Events

@@ -1,6 +1,6 @@
 """The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, majorities."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -27,8 +27,9 @@ from weft.cores.configuration.messages import (
     WriteKeys,
     Written,
 )
+from weft.cores.configuration.store import Store
 from weft.cores.configuration.telling import Teller
-from weft.cores.configuration.writes import growth, is_unchanged, refusal, smallest
+from weft.cores.configuration.writes import growth, is_unchanged, refusal, refusal_of_dead, smallest
 from weft.cores.kit.timers import earliest
 from weft.wire.replication import (
     NO_QUORUM,
@@ -54,6 +55,8 @@ class Pending(NamedTuple):
     writes: int
     ticket: int
     core: str
+    dead: tuple[str, ...] = ()
+    """Alerts that can never fire after a rollback."""
 
 
 class Root:
@@ -70,6 +73,9 @@ class Root:
         self._large = LargeOrders(self._begin, self._make)
         self._expiring: list[tuple[int, str, int]] = []
         """When, key, number: a heap; entries of overwritten keys are ignored."""
+        self.newly_dead: Callable[[Store, Sequence[Write]], tuple[str, ...]] = lambda *_: ()
+        """The alerts that these writes would leave unable to fire, each as `key: sentence` (MET-003). The node sets it,
+        because no core knows what another one measures."""
 
     # Being the root
 
@@ -168,7 +174,8 @@ class Root:
         elif self._large.is_full:
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, f"{limits.LARGE_MAX} large orders wait already"))
         else:
-            self._large.add(WriteKeys(order.ticket, (), order.who), find, now)
+            writes = WriteKeys(order.ticket, (), order.who, is_rollback=isinstance(order, RollBack))
+            self._large.add(writes, find, now)
 
     def _give_up(self) -> None:
         """Refuse what is left of the large orders; what was written stays."""
@@ -178,10 +185,13 @@ class Root:
 
     def _begin(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> Batch | None:
         """The writes that change something; None if the order is refused."""
-        if refused := self._refusal(order, writes, now):
+        refused = self._refusal(order, writes, now)
+        dead = () if refused or order.by else self.newly_dead(self.context.store, writes)
+        refused = refused or (None if order.is_rollback else refusal_of_dead(dead))
+        if refused:
             self._refuse(order.ticket, order.by, refused)
             return None
-        return batch_of(order, self._changing(writes))
+        return batch_of(order, self._changing(writes), dead)
 
     def _refusal(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> OrderRefused | None:
         if not self.is_root:
@@ -205,7 +215,7 @@ class Root:
             return
         if batch.total:
             self.teller.flush(now, is_root=True)
-        self._promise(batch.order, batch.total, now)
+        self._promise(batch, now)
 
     def _lacks_memory(self, writes: tuple[Write, ...]) -> OrderRefused | None:
         """Refuse writes that memory has no room for; deletions and shorter values are always accepted (FLD-032)."""
@@ -287,10 +297,11 @@ class Root:
         ack = order.ack or self.context.settings.write_ack
         return ack == "quorum" or (ack == "auto" and self.majority.voters > 2)
 
-    def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
-        number = self.context.store.number if count else 0
+    def _promise(self, batch: Batch, now: Now) -> None:
+        order = batch.order
+        number = self.context.store.number if batch.total else 0
         waits = self._waits(order)
-        pending = Pending(now.mono + limits.ACK_NS, number, count, order.ticket, order.by)
+        pending = Pending(now.mono + limits.ACK_NS, number, batch.total, order.ticket, order.by, batch.dead)
         if waits and number > self.majority.confirmed() and len(self._pending) < limits.PENDING_MAX:
             self._pending.append(pending)
         else:
@@ -300,7 +311,9 @@ class Root:
         if pending.core:
             self.context.tell(WriteDone(pending.core, pending.ticket, pending.number))
         else:
-            self.context.reply(pending.ticket, Written(pending.number, pending.writes, is_confirmed))
+            self.context.reply(
+                pending.ticket, Written(pending.number, pending.writes, is_confirmed, pending.dead[: limits.DEAD_MAX])
+            )
 
     # Time
 

@@ -33,6 +33,15 @@ def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
     return None
 
 
+def refusal_of_dead(dead: tuple[str, ...]) -> OrderRefused | None:
+    """Why writes are refused that would leave these alerts, each as `key: sentence`, dead; None: there are none."""
+    if not dead:
+        return None
+    what = "an alert that can never fire" if len(dead) == 1 else f"{len(dead)} alerts that can never fire, the first"
+    text = f"this would leave {what}: {dead[0]}"
+    return OrderRefused(UNSPECIFIED, text, key=dead[0].partition(": ")[0], dead=dead[: limits.DEAD_MAX])
+
+
 def growth(store: Store, write: Write) -> int:
     """By how many bytes of memory a write makes the store larger; negative: smaller."""
     before = store.pairs.get(write.key)

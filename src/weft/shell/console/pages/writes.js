@@ -48,7 +48,7 @@ function confirmed(number, count, note) {
     event.preventDefault();
     go.disabled = true;
     const by = `${who || "console"}${why.value ? `: ${why.value}` : ""}`, told = await post("/order", { order: "rollback", number, subtree: "", who: by.slice(0, 64) });
-    outcome = told.error ? `✖ ${told.error}${told.mend ? ` → ${told.mend}` : ""}` : `✔ ${told.count} ${told.count === 1 ? "key" : "keys"} changed; it is write ${told.number}`;
+    outcome = told.error ? `✖ ${told.error}${told.mend ? ` → ${told.mend}` : ""}` : `✔ ${told.count} ${told.count === 1 ? "key" : "keys"} changed; it is write ${told.number}${(told.dead || []).map((alert) => ` · ✖ can never fire now: ${alert}`).join("")}`;
     say(document.querySelector("#extra .note") || note, outcome);
     asked.close();
   });
