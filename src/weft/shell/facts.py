@@ -84,7 +84,7 @@ FACTS: Final = (
     Fact("health.open", "as `open`"),
     Fact("health.era", "as `era`"),
     Fact("health.uptime_s", "as `uptime_s`"),
-    Fact("health.checks.*.name", "journal, space, lake, parent, clock or memory"),
+    Fact("health.checks.*.name", "journal, space, lake, parent, clock, memory or alerts"),
     Fact("health.checks.*.state", "ok, degraded or failed"),
     Fact("health.checks.*.since", "when it entered that state: seconds since 1970 by the node's own clock"),
     Fact("health.checks.*.text", "what the check found"),

@@ -199,7 +199,9 @@ class Health:
             return Check(OK, "all can fire")
         key, why = next(iter(dead.items()))
         count = "1 alert" if len(dead) == 1 else f"{len(dead)} alerts"
-        return Check(DEGRADED, f"{count} can never fire: {key}: {why}", "weft alerts names all of them; weft config set or delete")
+        return Check(
+            DEGRADED, f"{count} can never fire: {key}: {why}", "weft alerts names all; weft config set or delete"
+        )
 
 
 CHECKS: Final[dict[str, Callable[[Health], Check | None]]] = {

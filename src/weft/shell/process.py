@@ -201,7 +201,7 @@ class Process:
             self.runner.order, self.node.cores, {name: row for rows in of_annexes for name, row in rows.items()}
         )
         self.runner.on_reply = self.desk.reply
-        self.telemetry.http.routes[ORDER] = self.desk.route(self.telemetry.login_of)
+        self.telemetry.http.routes[ORDER] = self.desk.route(self.telemetry.gate.login_of)
         self.reloading = Reloading(given, self.identity.era, self.runner.tell)
         self.telemetry.http.routes[RELOAD] = self.reloading.route()
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)

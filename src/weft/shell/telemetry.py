@@ -101,7 +101,7 @@ class Telemetry:
         """Where the node listens without asking for a key."""
         self.console = Console(self.console_facts, now)
         self.fleet = FleetValues()
-        gate = Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
+        self.gate = gate = Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
         gate.logins = self.logins = Logins(lambda: self.clock.now().mono / SECOND)
         self.http = Server(self.pages(), gate)
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
@@ -325,10 +325,6 @@ class Telemetry:
             "next_lsn": journal.next_lsn,
             **msgspec.to_builtins(journal.stats),
         }
-
-    def login_of(self, request: Request) -> str | None:
-        """The name of the person whose token came with a request; None: it came with no valid one."""
-        return self.logins.who(Gate.bearer(request))
 
     def health_facts(self) -> dict[str, Any]:
         """`ok`, `degraded` (each check says why and what to do) or `failed`."""

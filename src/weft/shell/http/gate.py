@@ -113,11 +113,14 @@ class Gate:
             return True
         return self.is_ours(request.headers.get("host", ""))
 
+    def login_of(self, request: Request) -> str | None:
+        """The name of the person whose login came with a request; None: it came with no valid one."""
+        return None if self.logins is None else self.logins.who(self.bearer(request))
+
     def _says_token(self, request: Request) -> bool:
-        token = self.bearer(request)
-        if self.logins is not None and self.logins.who(token) is not None:
+        if self.login_of(request) is not None:
             return True
-        return bool(self._token) and _is_same(token, self._token)
+        return bool(self._token) and _is_same(self.bearer(request), self._token)
 
     @staticmethod
     def bearer(request: Request) -> str:
