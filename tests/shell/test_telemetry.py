@@ -1,5 +1,6 @@
 """What a node shows of itself: each field of its status is described, and its metrics are such as Prometheus wants."""
 
+import inspect
 import json
 import re
 from collections import Counter
@@ -293,6 +294,41 @@ def test_health_says_whether_it_is_ready_and_since_when_something_is_wrong(tmp_p
         (line,) = troubles_of(ask(sensor, "/status")[1])
         assert ("sensor", "journal") == line[:2]
         assert "failed" in row_of(ask(sensor, "/status")[1], 1)
+
+    world.run(play())
+
+
+@pytest.mark.proves("CON-004", part="a running node puts the name of the login into the history")
+@pytest.mark.proves("MET-003", part="the status of a root says that an alert can never fire")
+def test_a_root_signs_the_orders_of_a_login_and_says_which_alerts_can_never_fire(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def order(token: str = "", **said: Any) -> Any:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        request = Request("POST", "/order", headers=headers, body=json.dumps(said).encode())
+        answer = root.up.telemetry.http.routes["/order"].handle(request)
+        assert inspect.isawaitable(answer)
+        return json.loads((await answer).body)
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(30)
+        token = root.up.telemetry.logins.add("anna", 60)
+        metric, alert = "/CONFIG/all/metric/disk", "/CONFIG/all/alert/full"
+        first = await order(token, order="set", key=metric, value={"detail": "DISK", "rate": "1s"}, who="joe")
+        await order(order="set", key=metric, value={"detail": "DISK_PERCENT", "rate": "1s"}, who="joe")
+        await order(order="set", key=alert, value={"metric": "disk", "when": "> 90 %"})
+        assert ([], "ok") == (troubles_of(root.up.telemetry.status()), root.up.telemetry.health_facts()["state"])
+        back = await order(token, order="rollback", number=first["number"], subtree=metric, who="anna: too slow")
+        (dead,) = back["dead"]
+        assert dead.startswith(f"{alert}: E11 when: DISK is not measured in %")
+        assert [("root", "alerts", f"1 alert can never fire: {dead}")] == [
+            trouble[:3] for trouble in troubles_of(root.up.telemetry.status())
+        ]
+        assert 1 == root.up.telemetry.status()["alerts"]["dead"]
+        written = await order(order="history", subtree=metric)
+        assert ["anna: too slow", "joe", "anna: joe"] == [write[1] for write in written["writes"]]
 
     world.run(play())
 
