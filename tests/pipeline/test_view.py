@@ -51,6 +51,7 @@ def test_of_a_run_that_ends_it_is_seen_how_many_rows_are_left(tmp_path: Path) ->
     append_segment(lake, "events", DRAIN, [(1, event(1, "a", "info"))])
     console = Console(file=io.StringIO(), width=80)
     with Bar(lake, console) as bar:
-        bar(done("samples", 0, 4))
         (task,) = bar.progress.tasks
-        assert (5, 6) == (task.completed, task.total)
+        assert ("Spark starts; rows", 0) == (task.description, task.completed)
+        bar(done("samples", 0, 4))
+        assert ("rows", 5, 6) == (task.description, task.completed, task.total)

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -91,13 +91,19 @@ class View:
 
 
 class Bar:
-    """The progress bar of a run that ends: how many rows are left."""
+    """The progress bar of a run that ends: how many rows are left, and until the first of them, that Spark starts."""
 
     def __init__(self, layout: Layout, console: Console | None = None) -> None:
         self.layout = layout
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
         self.progress = Progress(*columns, console=console or quiet(soft_wrap=False, highlight=True))
-        self._task = self.progress.add_task("rows", total=None)
+        self._task = self.progress.add_task("Spark starts; rows", total=None)
 
     def __enter__(self) -> Self:
         self.progress.update(self._task, total=sum(waiting_rows(self.layout, stream, None) for stream in STAGES))
@@ -109,4 +115,4 @@ class Bar:
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""
-        self.progress.advance(self._task, done.outcome.rows)
+        self.progress.update(self._task, description="rows", advance=done.outcome.rows)
