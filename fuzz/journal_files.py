@@ -58,9 +58,9 @@ def seeds() -> Iterable[bytes]:
     made = bytearray(segments.encode_header(segments.SEGMENT, NODE, 1, 1_795_227_299, 0))
     salt, prev, lsn = crc32(made[:60]), 0, 1
     for count in (1, 3, 2):
-        body, records = journal.encode_body([CoreRecord("store", 1, b"x" * n) for n in range(count)])
-        prev = segments.close_batch(body, segments.Place(lsn, records, prev), salt)
-        lsn, made = lsn + records, made + body
+        body, _ = journal.encode_body([CoreRecord("store", 1, b"x" * n) for n in range(count)])
+        prev = segments.close_batch(body, segments.Place(lsn, count, prev), salt)
+        lsn, made = lsn + count, made + body
     yield bytes(made + segments.encode_mark(lsn, prev, salt))
     yield bytes(made + segments.encode_seal([[1, NODE, 1, 1, 3, 3, 64]], lsn, prev, salt)[0])
 

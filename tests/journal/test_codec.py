@@ -164,8 +164,10 @@ def test_a_field_out_of_bounds_is_refused_from_a_peer_and_never_written_by_us(wr
     record = StreamRecord(**fields)
     with pytest.raises(OurFault):
         encode_record(record)
-    with pytest.raises(OurFault):
-        encode_body([record])
+    following = StreamRecord(**{**GOOD, "sequence": 2, **wrong})
+    for turn in ([record], [StreamRecord(**GOOD), following]):
+        with pytest.raises(OurFault):
+            encode_body(turn)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +214,63 @@ def test_what_has_no_bytes_is_our_fault(record: Record) -> None:
             encode(record)
 
 
+counted = st.builds(
+    lambda stream, origin, era, sequence, key, rows: StreamRecord(stream, origin, era, sequence, 0, 0, key, b"", rows),
+    st.integers(1, 2),
+    st.sampled_from([NODE, NODE[::-1], "foreign"]),
+    st.sampled_from([None, 1, 2]),
+    st.integers(1, 6),
+    st.sampled_from(["cpu", "memory"]),
+    st.sampled_from([{}, {}, {"n": 3}, {"x": 1}]),
+)
+runs = st.builds(lambda first, count: [_following(first, n) for n in range(count)], counted, st.integers(1, 5))
+
+
+def _following(record: StreamRecord, ahead: int) -> StreamRecord:
+    return msgspec.structs.replace(record, sequence=record.sequence + ahead, at=ahead)
+
+
+@given(st.lists(runs | records.map(lambda record: [record]), max_size=12), st.data())
+def test_records_of_one_turn_are_written_and_listed_as_if_each_came_alone(
+    parts: list[list[Record]], data: st.DataObject
+) -> None:
+    turn = [record for part in parts for record in part]
+    alone, together = segments.Footer(), segments.Footer()
+    bodies = b""
+    for record in turn:
+        body, numbers = encode_body([record])
+        bodies += body[32:]
+        alone.note(numbers, 64)
+    cut = data.draw(st.integers(0, len(turn)))
+    written = b""
+    for half in (turn[:cut], turn[cut:]):
+        body, numbers = encode_body(half)
+        written += body[32:]
+        together.note(numbers, 64)
+    assert (bodies, alone.entries) == (written, together.entries)
+    assert _listed(turn) == [msgspec.structs.astuple(run) for run in together.entries]
+
+
+def _listed(turn: list[Record]) -> list[tuple[Any, ...]]:
+    """What a footer lists of these records, one after the other."""
+    entries: list[list[Any]] = []
+    for record in turn:
+        if not isinstance(record, StreamRecord):
+            continue
+        source = [record.stream, record.origin, record.era]
+        newest = next((entry for entry in reversed(entries) if entry[:3] == source), None)
+        if newest is None or not newest[3] <= record.sequence <= newest[4] + 1:
+            entries.append([*source, record.sequence, record.last, 1, 64])
+        else:
+            newest[4:6] = max(newest[4], record.last), newest[5] + 1
+    return [tuple(entry) for entry in entries]
+
+
 def test_attributes_that_no_reader_takes_are_not_written() -> None:
     """64 KiB, with the head of the map, of the key, and of the text."""
     fits = StreamRecord(**{**GOOD, "attributes": {"x": "a" * (65_536 - 6)}})
     assert fits == decode_record(encode_record(fits))
-    assert 1 == encode_body([fits])[1]
+    assert [1] == [run.records for run in encode_body([fits])[1]]
     wide = StreamRecord(**{**GOOD, "attributes": {"x": "a" * (65_536 - 5)}})
     with pytest.raises(PeerError) as refused:
         decode_record(msgspec.msgpack.encode(wide))
@@ -269,8 +323,8 @@ def test_any_bytes_behind_a_header_get_a_verdict(tail: bytes, is_last: bool) -> 
 def test_crafted_heads_do_not_make_a_judgement_quadratic() -> None:
     header = segments.encode_header(segments.SEGMENT, NODE, 1, 0, 0)
     salt = segments.decode_header(header).salt
-    body, count = encode_body([CoreRecord("core", 1, bytes(1_000_000))])
-    segments.close_batch(body, segments.Place(1, count, 0), salt)
+    body, _ = encode_body([CoreRecord("core", 1, bytes(1_000_000))])
+    segments.close_batch(body, segments.Place(1, 1, 0), salt)
     heads = bytes(body[:32]) * 30_000  # each claims a body of a million bytes that is not its own
     judgement = segments.judge(header + bytes(8) + heads, NODE, is_last=True)
     assert judgement.verdict is segments.Verdict.TORN
@@ -299,8 +353,8 @@ def test_contents_of_a_snapshot_that_cannot_be_read_are_one_typed_error(body: by
 
 
 def _batch(salt: int, lsn: int, prev: int, records: int = 1) -> bytes:
-    body, count = encode_body([CoreRecord("core", 1, bytes([lsn]))] * records)
-    segments.close_batch(body, segments.Place(lsn, count, prev), salt)
+    body, _ = encode_body([CoreRecord("core", 1, bytes([lsn]))] * records)
+    segments.close_batch(body, segments.Place(lsn, records, prev), salt)
     return bytes(body)
 
 

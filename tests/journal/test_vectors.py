@@ -88,8 +88,8 @@ def test_batch(name: str) -> None:
     )
     places = segments.split(data, batch.body.start, batch.end, batch.records)
     assert places is not None
-    body, count = encode_body([decode_record(data[place]) for place in places])
-    crc = segments.close_batch(body, segments.Place(batch.lsn, count, batch.prev), SALT)
+    body, _ = encode_body([decode_record(data[place]) for place in places])
+    crc = segments.close_batch(body, segments.Place(batch.lsn, len(places), batch.prev), SALT)
     assert (data, batch.crc) == (bytes(body), crc)
 
 
@@ -112,7 +112,8 @@ def test_footer_collected_from_the_records_is_the_one_of_the_vector() -> None:
     footer = Footer()
     judgement = segments.judge(data, None, is_last=False)
     for batch in judgement.batches:
-        footer.note([decode_record(record) for _, record in _records(data, [batch])], batch.offset)
+        _, runs = encode_body([decode_record(record) for _, record in _records(data, [batch])])
+        footer.note(runs, batch.offset)
     assert judgement.seal is not None
     seal, _ = footer.encode(judgement.next_lsn, judgement.seal.prev, SALT)
     assert data[judgement.seal.offset :] == bytes(seal)

@@ -304,7 +304,8 @@ class JournalDisk:
         turns = [turn for turn in self._turns if begin <= turn < after]
         for turn, end in pairwise([*turns, after]):
             stored = self._data[turn - self.first_lsn : end - self.first_lsn]
-            buffer, count = encode_body(decode_record(record) for record in stored if record)
-            chain = close_batch(buffer, Place(turn, count, chain), salt)
+            records = [decode_record(record) for record in stored if record]
+            buffer, _ = encode_body(records)
+            chain = close_batch(buffer, Place(turn, len(records), chain), salt)
             data += buffer
         return bytes(data)

@@ -9,7 +9,7 @@ hold anything, its origin and its attributes, are measured on the bytes first, s
 memory than it is long. A tag of a later version is kept as it came (JRN-014).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Annotated, Any, Final
 
@@ -147,30 +147,74 @@ def _measure(tag: int, data: bytes | memoryview) -> None:
             raise PeerError("too-large", "attributes over 64 KiB", bytes(data[:256]))
 
 
-def encode_body(records: Iterable[Record]) -> tuple[bytearray, int]:
-    """The beginnings of a batch: room for its head and its records, each behind its length; and their number.
+class Run(msgspec.Struct, array_like=True, gc=False):
+    """Consecutive numbers of one origin in one stream, as the footer of a file lists them."""
+
+    stream: int
+    origin: Any
+    era: int | None
+    first: int
+    last: int
+    records: int
+    """How many hold these numbers."""
+    offset: int = 0
+    """Where the batch of the first one begins; `wire.segments.Footer` fills it in."""
+
+
+def encode_body(records: Sequence[Record]) -> tuple[bytearray, list[Run]]:
+    """The beginnings of a batch: room for its head and its records, each behind its length; and the numbers they hold.
 
     One buffer, no copy; OurFault for a record that no reader would take, or over 16 MiB.
     `wire.segments.close_batch` makes a batch of it.
+
+    In a large turn a record mostly differs from the one before it only in its times, its payload, and its number,
+    which is the next one: then it is as sound as that one, belongs to the same run, and is not looked at again.
     """
     encode_into, pack_length, sound = _encoder.encode_into, _pack_length, _SOUND
-    buffer = bytearray(HEAD_BYTES)
-    at, count, record = HEAD_BYTES, 0, None
+    buffer, at = bytearray(HEAD_BYTES), HEAD_BYTES
+    runs: list[Run] = []
+    record = stream = origin = era = key = None
+    last = following = 0  # the number of the last record that was looked at, and the one behind those that follow it
     try:
         for record in records:
             encode_into(record, buffer, at + LENGTH_BYTES)
             began, at = at, len(buffer)
             pack_length(buffer, began, at - began - LENGTH_BYTES)
-            count += 1
+            if (
+                type(record) is StreamRecord
+                and record.sequence == following
+                and record.stream == stream
+                and record.key == key
+                and record.origin == origin
+                and record.era == era
+                and not record.attributes
+            ):
+                following += 1
+                continue
             if not sound[type(record)](record):
                 raise OurFault(f"{record!r:.200} must not be written")
             if at - began > ATTRIBUTES_BYTES_MAX:
                 _refuse_wide(record, bytes(buffer[began + LENGTH_BYTES : at]))
+            if type(record) is StreamRecord:
+                if following - last > 1:
+                    _grow(runs[-1], following - 1)
+                stream, origin, era, key = record.stream, record.origin, record.era, record.key
+                last = record.last if record.attributes else record.sequence
+                runs.append(Run(stream, origin, era, record.sequence, last, 1))
+                following = last + 1
     except (OverflowError, UnicodeEncodeError, TypeError) as error:
         raise OurFault(f"{record!r:.200} cannot be encoded: {error}") from error
+    if following - last > 1:
+        _grow(runs[-1], following - 1)
     if len(buffer) - HEAD_BYTES > BODY_BYTES_MAX:
         raise OurFault(f"a turn of {len(buffer) - HEAD_BYTES} bytes is over the limit of {BODY_BYTES_MAX}")
-    return buffer, count
+    return buffer, runs
+
+
+def _grow(run: Run, last: int) -> None:
+    """Let a run reach to the number `last`, with a record for each."""
+    run.records += last - run.last
+    run.last = last
 
 
 # What must hold of a record beyond the types of its fields, by kind; the same for writing and for reading.

@@ -10,7 +10,7 @@ A *seal* ends a file; its body, the footer, lists what the file holds.
 invalid batch with a valid one behind it is damage, which is never silent and never hides what follows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -20,8 +20,7 @@ import msgspec
 
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES
-from weft.base.records import StreamRecord
-from weft.wire.journal import BODY_BYTES_MAX, HEAD_BYTES, LENGTH_BYTES
+from weft.wire.journal import BODY_BYTES_MAX, HEAD_BYTES, LENGTH_BYTES, Run
 
 Data = bytes | bytearray | memoryview
 
@@ -182,29 +181,24 @@ def encode_seal(footer: Sequence[Any], lsn: int, prev: int, salt: int) -> tuple[
 class Footer:
     """Collects what a file holds, as its seal will list it: runs of consecutive numbers per origin and stream."""
 
-    __slots__ = ("_runs", "entries")
+    __slots__ = ("_newest", "entries")
 
     def __init__(self) -> None:
-        self.entries: list[list[Any]] = []
-        self._runs: dict[tuple[Any, Any, Any], list[Any]] = {}
+        self.entries: list[Run] = []
+        self._newest: dict[tuple[int, bytes | str, int | None], Run] = {}
 
-    def note(self, records: Sequence[Any], offset: int) -> None:
-        """Take in the records of the batch that begins at `offset`."""
-        stream = origin = era = run = None
-        for record in records:
-            if type(record) is not StreamRecord:
-                continue
-            if record.origin is not origin or record.stream != stream or record.era != era:
-                stream, origin, era = record.stream, record.origin, record.era
-                run = self._runs.get((stream, origin, era))
-            first = record.sequence
-            last = record.last if record.attributes else first
-            if run is None or not run[3] <= first <= run[4] + 1:
-                run = self._runs[stream, origin, era] = [stream, origin, era, first, last, 0, offset]
+    def note(self, runs: Iterable[Run], offset: int) -> None:
+        """Take in the runs of the batch that begins at `offset`; they are the footer's from then on."""
+        for run in runs:
+            source = run.stream, run.origin, run.era
+            known = self._newest.get(source)
+            if known is None or not known.first <= run.first <= known.last + 1:
+                run.offset = offset
+                self._newest[source] = run
                 self.entries.append(run)
-            elif last > run[4]:
-                run[4] = last
-            run[5] += 1
+                continue
+            known.records += run.records
+            known.last = max(known.last, run.last)
 
     def encode(self, lsn: int, prev: int, salt: int) -> tuple[bytearray, int]:
         """The seal of the file, and its checksum."""

@@ -248,15 +248,15 @@ class Journal:
         turn = [*self._buffer, *records] if self._buffer else records
         if not turn:
             return first_lsn
-        is_kept = promised or _are_keepers(turn)
-        self._refuse(is_kept=is_kept)
-        self._wall = wall_ns
         was_open = self.state is State.OPEN
+        if not was_open:
+            self._refuse(is_kept=promised or _are_keepers(turn))
+        self._wall = wall_ns
         try:
             written = self._attempt(self._writer.write, turn, wall_ns)
         except StorageFull:
             self.stats.refused += 1
-            if not was_open or not is_kept:
+            if not was_open or not (promised or _are_keepers(turn)):
                 raise
             written = self._attempt(self._writer.write, turn, wall_ns)  # in the space of the ballast
         self._buffer, self._buffer_bytes = [], 0

@@ -48,7 +48,8 @@ class SnapshotWriter:
     def _write(self) -> None:
         if not self._waiting:
             return
-        body, count = encode_body(self._waiting)
+        count = len(self._waiting)
+        body, _ = encode_body(self._waiting)
         crc = close_batch(body, Place(self._lsn, count, self._chain), self._header.salt)
         self._append(body)
         self._lsn, self._chain = self._lsn + count, crc

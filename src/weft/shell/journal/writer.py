@@ -90,16 +90,16 @@ class Writer:
 
     def write(self, records: Sequence[Record], wall_ns: int) -> int:
         """Make the records of one turn durable with one append and one sync (JRN-001); returns the bytes written."""
-        body, count = encode_body(records)
+        body, runs = encode_body(records)
         if self.segment is not None and self.is_full(len(body), wall_ns):
             self.seal()
         segment = self.segment or self.begin(wall_ns)
-        crc = close_batch(body, Place(self.next_lsn, count, self.chain), segment.header.salt)
+        crc = close_batch(body, Place(self.next_lsn, len(records), self.chain), segment.header.salt)
         offset = segment.size
         self._put(segment, body)
-        self._footer.note(records, offset)
+        self._footer.note(runs, offset)
         segment.note(self.next_lsn, offset)
-        self._advance(segment, count, crc, is_marked=False)
+        self._advance(segment, len(records), crc, is_marked=False)
         return len(body)
 
     def is_full(self, more_bytes: int, wall_ns: int) -> bool:
