@@ -1,7 +1,8 @@
 """Samples per second from a sensor's batch to durable at the root, over real sockets, journals and syncs.
 
 Two processes, each on one core: a sensor that numbers batches as fast as its link takes them, and a root without a
-drain. Prints samples/s, CPU seconds of each per million samples, and bytes on disk and on the wire per sample.
+drain. Each batch is a turn of the sensor, with a sync of its own; or a tick of many metrics has filled ten of them, which
+share one. Prints samples/s, CPU seconds of each per million samples, and bytes on disk and on the wire per sample.
 
     .venv/bin/python bench/fabric.py [samples]
 """
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.keys import Binding
@@ -34,15 +35,16 @@ SPOOL_MAX = 400  # batches in flight: the sensor waits for the link, not the lin
 
 def main(samples: int) -> None:
     print(
-        f"{'rows per batch':>14} {'samples/s':>12} {'sensor CPU':>11} {'root CPU':>9} {'journal B':>10} {'wire B':>7}"
+        f"{'rows per batch':>14} {'batches a turn':>14} {'samples/s':>12} {'sensor CPU':>11} {'root CPU':>9}"
+        f" {'journal B':>10} {'wire B':>7}"
     )
-    for rows in (1_000, 100):
+    for rows, together in ((1_000, 1), (100, 1), (100, 10)):
         with tempfile.TemporaryDirectory() as place:
-            measure(Path(place), samples if rows == 1_000 else samples // 4, rows)
+            measure(Path(place), samples if rows * together == 1_000 else samples // 4, rows, together=together)
 
 
-def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> float:
-    """Samples per second; `closed`: both have keys."""
+def measure(place: Path, samples: int, rows: int, *, together: int = 1, closed: bool = False) -> float:
+    """Samples per second; `together`: batches of one turn; `closed`: both have keys."""
     root, sensor = free_blocks(2, 33_000)
     if closed:
         _enrol(place, {"root": root, "sensor": sensor})
@@ -50,7 +52,8 @@ def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> fl
     fleet = Fleet(place)
     text = f"[node]\nname='root'\nlevel='root'\nport={root}\nstate='{place}/root'\nruns={list(runs)}\nbeacons=false\n[metric]\n"
     (place / "root.toml").write_text(text)
-    driver = (str(Path(__file__)), "sensor", str(root), str(sensor), str(place / "sensor"), str(samples), str(rows))
+    words = (root, sensor, place / "sensor", samples, rows, together)
+    driver = (str(Path(__file__)), "sensor", *map(str, words))
     try:
         fleet.add(Member("root", ("-m", "weft.cli.main", "up", str(place / "root.toml")), root))
         wait_for(root, bool)
@@ -66,8 +69,8 @@ def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> fl
         journal = told["journal"]["bytes_written"] / samples
         batch = SampleBatch(1_795_000_000_000, SERIES, [row(n) for n in range(rows)])
         print(
-            f"{rows:>14} {samples / seconds:>12,.0f} {spent['sensor'] / million:>9.2f} s {spent['root'] / million:>7.2f} s"
-            f" {journal:>10.1f} {len(encode(batch)) / rows:>7.1f}"
+            f"{rows:>14} {together:>14} {samples / seconds:>12,.0f} {spent['sensor'] / million:>9.2f} s"
+            f" {spent['root'] / million:>7.2f} s {journal:>10.1f} {len(encode(batch)) / rows:>7.1f}"
         )
         return samples / seconds
     finally:
@@ -112,7 +115,15 @@ def row(number: int) -> Row:
     return Row(number % len(SERIES), number, 1_000_000 + number * 17, 2_000_000 + number * 100)
 
 
-async def drive(root: int, port: int, state: str, samples: int, rows: int) -> None:
+class Load(NamedTuple):
+    """What a sensor numbers: batches of `rows` samples, so many together in one turn."""
+
+    samples: int
+    rows: int
+    together: int
+
+
+async def drive(root: int, port: int, state: str, load: Load) -> None:
     settings = settings_of(
         {
             "node": {"name": "sensor", "parent": f"127.0.0.1:{root}", "port": port, "state": state, "beacons": False},
@@ -121,15 +132,17 @@ async def drive(root: int, port: int, state: str, samples: int, rows: int) -> No
     )
     process = Process(settings)
     serving = asyncio.create_task(process.run())
-    batch = SampleBatch(1_795_000_000_000, SERIES, [row(n) for n in range(rows)])
+    batch = SampleBatch(1_795_000_000_000, SERIES, [row(n) for n in range(load.rows)])
     carrier = process.node.cores["carrier"]
     assert isinstance(carrier, Carrier)
     made = 0
-    while made < samples:
+    while made < load.samples:
         await asyncio.sleep(0)
         if carrier.counters.spool_records < SPOOL_MAX:
-            process.runner.order("measurement", NumberBatch(batch))
-            made += rows
+            for _ in range(load.together):
+                process.node.command("measurement", NumberBatch(batch), process.clock.now())
+            process.runner.work()
+            made += load.rows * load.together
         else:
             await asyncio.sleep(0.001)
     await serving
@@ -137,7 +150,7 @@ async def drive(root: int, port: int, state: str, samples: int, rows: int) -> No
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["sensor"]:
-        root_port, own_port, directory, count, size = sys.argv[2:]
-        asyncio.run(drive(int(root_port), int(own_port), directory, int(count), int(size)))
+        root_port, own_port, directory, *numbers = sys.argv[2:]
+        asyncio.run(drive(int(root_port), int(own_port), directory, Load(*map(int, numbers))))
     else:
         main(int(sys.argv[1]) if sys.argv[1:] else 1_000_000)

@@ -51,7 +51,7 @@ def heard(run: Callable[[Measuring], Any], meters: Meters) -> list[tuple[str, st
     return answers
 
 
-def test_counters_are_read_on_the_loop_and_answered_later() -> None:
+def test_counters_are_read_and_answered_on_the_loop() -> None:
     ((core, thread, answer),) = heard(lambda measuring: measuring.measure(Measure(SPEC, 5, Place.INLINE)), Meters())
     assert ("measurement", threading.current_thread().name, 5) == (core, thread, answer.number)
     assert ["m"] == [reading.name for reading in answer.readings]

@@ -185,7 +185,7 @@ def test_what_may_be_durable_later_is_so_in_time_without_another_write(tmp_path:
         await world.until(lambda: sensor.counters("carrier").spool_records == 0)
         housekeeping = sensor.up._housekeeping
         assert housekeeping is not None
-        housekeeping.cancel()  # it would write what waits, too
+        housekeeping.cancel()  # whatever it writes
         await world.until(lambda: sensor.up.journal.next_lsn - 1 > sensor.up.journal.durable_lsn, 5)
         await world.until(lambda: sensor.up.journal.next_lsn - 1 == sensor.up.journal.durable_lsn, 2.1)
         assert root.is_up

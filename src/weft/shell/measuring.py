@@ -25,12 +25,12 @@ class Measuring:
         self.meters = meters or Meters()
 
     def measure(self, work: Measure) -> None:
-        """Measure in the loop or in a thread, as `work.place` says; the answer comes in a later callback of the loop."""
-        loop = asyncio.get_running_loop()
+        """Measure in the loop, and answer at once; or in a thread, and answer in a later callback: as `work.place` says."""
         if work.place is Place.INLINE:
-            loop.call_soon(self._order, CORE, self._perform(work))
-        else:
-            threading.Thread(target=self._apart, args=(work, loop), name=f"measure-{work.number}", daemon=True).start()
+            self._order(CORE, self._perform(work))
+            return
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._apart, args=(work, loop), name=f"measure-{work.number}", daemon=True).start()
 
     def _perform(self, work: Measure) -> Measured:
         return Measured(self.meters.measure(work.specs), work.number)

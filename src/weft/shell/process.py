@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import resource
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -87,10 +86,13 @@ DRAIN_S: Final = 10.0  # how long the last segment of the lake may take
 LAST_WORDS_S: Final = 0.05  # for the last frames, which libzmq sends in its own thread
 POLL_S: Final = 0.02  # between two looks whether a step of the stop is done
 HOUSE_S: Final = 1.0  # between two checks of journal, disk space and health
-HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: otherwise checks would be most of a sensor's cost
+HOUSE_IDLE_S: Final = 5.0  # the same while little is written: otherwise checks would be most of a sensor's cost
+HOUSE_IDLE_RECORDS: Final = 10  # little, in `HOUSE_S`: what a sensor writes that measures once a second
 PIECE: Final = 20_000  # records of the journal that a start has in memory at once
 WATCH_S: Final = 1.0  # between two checks of memory
 WATCH_NEAR_S: Final = 0.1  # the same near the limit; a check takes 20 us
+STATM_BYTES_MAX: Final = 256  # seven numbers
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 OPEN_SAID_NS: Final = 24 * 3_600 * SECOND  # between two warnings that a fabric is open (SEC-003)
 
 
@@ -129,8 +131,11 @@ def limits_of(settings: NodeSettings) -> Limits:
 
 def resident_bytes() -> int:
     """Resident memory of this process, as the kernel counts it."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return int(os.read(descriptor, STATM_BYTES_MAX).split()[1]) * PAGE_BYTES
+    finally:
+        os.close(descriptor)
 
 
 def open_files() -> int:
@@ -460,10 +465,17 @@ class Process:
                 task.cancel()
 
     async def _watch_memory(self) -> None:
-        """Check the memory each second; near the limit ten times as often, as it may grow by a tenth in a second."""
+        """Check the memory each second; near the limit ten times as often, as it may grow by a tenth in a second.
+
+        If the node has to wake up before, it checks then: waking up costs more than the check.
+        """
         while True:
             self.look_at_memory(self.clock.now())
-            await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else WATCH_S)
+            if self.guard.is_near:
+                await asyncio.sleep(WATCH_NEAR_S)
+            else:
+                wakes_in_s = self.runner.wakes_in_s()
+                await asyncio.sleep(wakes_in_s if WATCH_NEAR_S <= wakes_in_s < WATCH_S else WATCH_S)
 
     def look_at_memory(self, now: Now) -> None:
         """Pass the size of the process to the guard, and report the resulting events."""
@@ -475,7 +487,7 @@ class Process:
         while True:
             before = self.journal.next_lsn
             await asyncio.sleep(HOUSE_S)
-            if self.journal.next_lsn == before and not self.node.is_full:
+            if self.journal.next_lsn - before <= HOUSE_IDLE_RECORDS and not self.node.is_full:
                 await asyncio.sleep(HOUSE_IDLE_S - HOUSE_S)
             self.tidy(self.clock.now())
 
@@ -483,7 +495,7 @@ class Process:
         """Do what is due; an error of the disk ends the node (StorageFailed)."""
         journal = self.journal
         was_damaged = journal.stats.damaged
-        journal.rest(now.wall)
+        journal.rest(now.wall, flushes=not self.runner.will_flush)
         if was_damaged and not journal.stats.damaged:
             self.runner.order("topology", topology.AcceptLoss())
         journal.scrub(now.wall)

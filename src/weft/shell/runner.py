@@ -7,6 +7,7 @@ with one write and one sync. A failed write raises `StorageFailed`, and nothing 
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any, Final, Protocol
 
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
@@ -68,6 +69,8 @@ class Runner:
         self._timer_due: int | None = None
         """When the timer is due; None: none is set."""
         self._flush: asyncio.TimerHandle | None = None
+        self._late_due: int | None = None
+        """By when the records in the journal's buffer have to be durable, monotonic ns; None: none wait."""
         self._released = 0
         self._receipts = Receipts()
         self._is_turning = False
@@ -198,12 +201,12 @@ class Runner:
             before = self.clock.mono()
             self.journal.write(turn.records, now.wall, promised=True)
             self.timings.sync_seconds.observe(self.clock.mono() - before)
+            self._late_due = None
             self._wrote(turn, now)
             return
         self.journal.buffer(turn.records, promised=True)
         self._wrote(turn, now)
-        if self._flush is None:
-            self._flush = asyncio.get_running_loop().call_later(turn.within_ns / SECOND, self._flush_now)
+        self._flush_by(now.mono + turn.within_ns)
 
     def _wrote(self, turn: Turn, now: Now) -> None:
         count, next_lsn = len(turn.records), self.journal.next_lsn
@@ -211,8 +214,26 @@ class Runner:
         self.flight.wrote(now.mono, count, next_lsn)
         self.on_durable(turn.records, now)
 
+    def _flush_by(self, due: int) -> None:
+        """Write the buffer at `due`, unless a wall takes it along before."""
+        if self._late_due is not None and self._late_due <= due:
+            return
+        self._late_due = due
+        if self._flush is not None:
+            self._flush.cancel()  # it was meant for records that a wall has taken along
+        wait_s = max(0, due - self.clock.mono()) / SECOND
+        self._flush = asyncio.get_running_loop().call_later(wait_s, self._flush_now)
+
+    @property
+    def will_flush(self) -> bool:
+        """Whether the journal's buffer is written in time without anybody else."""
+        return self._late_due is not None
+
     def _flush_now(self) -> None:
         self._flush = None
+        if self._late_due is None:
+            return
+        self._late_due = None
         try:
             self.journal.flush(self.clock.now().wall)
         except StorageFull:
@@ -279,6 +300,10 @@ class Runner:
         for timer in (self._timer, self._flush):
             if timer is not None:
                 timer.cancel()
+
+    def wakes_in_s(self) -> float:
+        """Seconds until the node's next deadline; endless if it has none."""
+        return inf if self._timer_due is None else max(0, self._timer_due - self.clock.mono()) / SECOND
 
     def _arm(self) -> None:
         """Set the timer to the node's deadline of the last turn, unless it is set so already."""

@@ -119,8 +119,10 @@ def encode_pieces(batch: SampleBatch) -> list[tuple[SampleBatch, bytes]]:
     return [piece for rows in (batch.rows[:half], batch.rows[half:]) for piece in encode_pieces(select(batch, rows))]
 
 
-def _bare(rows: list[Row]) -> list[tuple[Number, ...]]:
-    """Rows in the form of the wire: one without base is an array of three."""
+def _bare(rows: list[Row]) -> list[Row] | list[tuple[Number, ...]]:
+    """Rows in the form of the wire: one without base is an array of three; if all have one, they are in it already."""
+    if not [None for row in rows if row.base is None]:
+        return rows
     return [
         (row.series, row.offset_ms, row.value) if row.base is None else (row.series, row.offset_ms, row.value, row.base)
         for row in rows

@@ -312,12 +312,12 @@ class Journal:
         self._unchecked_bytes = 0
         return self._attempt(self._room.is_scarce)
 
-    def rest(self, wall_ns: int) -> None:
+    def rest(self, wall_ns: int, *, flushes: bool = True) -> None:
         """Periodic work without a write; call it about once a second.
 
-        It flushes the buffer, writes a mark after 5 s without a write (JRN-010), seals a segment after an hour
-        (JRN-011), and looks whether there is space again. Without space, the rest is tried at the next call. May raise
-        StorageFailed.
+        It flushes the buffer, unless the caller does so in time (`flushes`), writes a mark after 5 s without a write
+        (JRN-010), seals a segment after an hour (JRN-011), and looks whether there is space again. Without space, the
+        rest is tried at the next call. May raise StorageFailed.
         """
         if self.state in (State.FAILED, State.CLOSED):
             return
@@ -330,7 +330,7 @@ class Journal:
             self._try(self._seek_room)
         elif self._is_scarce():
             self._on(On.NO_ROOM)
-        if self._buffer:
+        if self._buffer and flushes:
             self._try(partial(self.flush, wall_ns))
         if abs(wall_ns - self._written_at) >= REST_NS:
             self._try(self._writer.mark)
