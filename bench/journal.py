@@ -1,30 +1,39 @@
 """What durability costs: synced batches of the journal beside the disk itself, SQLite and LMDB; verifying; starting.
 
-    python -m bench.journal [--rounds 60] [--directory DIR] [--spool-mib 64]
+    python -m bench.journal [--rounds 60] [--directory DIR] [--spool-mib 64] [--beside OTHER...]
 
 Each round writes one batch with every contender in turn, so all see the same disk; the figures are medians. `raw` is
 one `write` and one `fdatasync` of the very bytes that the journal wrote. A ratio of 0.8 says: the journal, with
 encoding, checksums, footers and everything, writes 0.8 times as many batches as the disk can take.
+
+`--beside OTHER` is a directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`): only the journal and raw
+are measured then, of these sources and of the others in turns, each in a process of its own; with what the processor spends
+on a turn beyond what raw takes.
 """
 
 import argparse
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 import lmdb
 
+from bench.peers.rounds import load
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.shell.files import Files
 from weft.shell.journal import Journal, JournalReader
 from weft.shell.journal.verify import verify
 from weft.wire.journal import encode_body, encode_record
 
+ROOT = Path(__file__).parents[1]
 NODE = bytes(range(16))
 WALL = 1_795_227_299_250_000_000
 SIZES = (1, 16, 64, 1_000)
@@ -153,6 +162,58 @@ def reading(directory: Path, spool_mib: int) -> None:
     )
 
 
+def serve(directory: Path) -> None:
+    """For each size that is asked for: nanoseconds of the clock and of the processor, of a turn and of the same bytes raw."""
+    contenders = Contenders(directory)
+    batches = {size: records(size) for size in SIZES}
+    bodies = {size: bytes(encode_body(batch)[0]) for size, batch in batches.items()}
+    for line in sys.stdin:
+        size = int(line)
+        spent: list[int] = []
+        for action in (partial(contenders.write_journal, batches[size]), partial(contenders.write_raw, bodies[size])):
+            began, ran = time.perf_counter_ns(), time.process_time_ns()
+            action()
+            spent += [time.perf_counter_ns() - began, time.process_time_ns() - ran]
+        print(*spent, flush=True)
+    contenders.close()
+
+
+def beside(directory: Path, others: Sequence[Path], rounds: int) -> None:
+    """The journals of these sources and of others, in turns."""
+    trees = {"here": ROOT} | {other.name: other.resolve() for other in others}
+    with ExitStack() as stack:
+        asked = {name: stack.enter_context(_served(sources, directory / name)) for name, sources in trees.items()}
+        for size in SIZES:
+            seen: dict[str, list[list[int]]] = {name: [] for name in trees}
+            for name, ask in [*asked.items()] * rounds:
+                seen[name].append(ask(size))
+            line = f"{size:7}"
+            for name, turns in seen.items():
+                journal, cpu, raw, raw_cpu = (median(column) / 1e3 for column in zip(*turns, strict=True))
+                line += f" | {name}: {journal:.0f} us, {raw / journal:.2f} of raw; CPU {cpu:.0f} us, {cpu - raw_cpu:.0f} over raw"
+            print(line, flush=True)
+    print(load())
+
+
+@contextmanager
+def _served(sources: Path, place: Path) -> Iterator[Callable[[int], list[int]]]:
+    place.mkdir()
+    command = [sys.executable, str(Path(__file__)), "--serve", str(place)]
+    environment = {**os.environ, "PYTHONPATH": f"{sources / 'src'}:{ROOT}"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        ask, answer = child.stdin, child.stdout
+        assert ask is not None
+        assert answer is not None
+
+        def turn(size: int) -> list[int]:
+            ask.write(f"{size}\n")
+            ask.flush()
+            return [int(word) for word in answer.readline().split()]
+
+        yield turn
+        ask.close()
+
+
 def _read(journal: Journal, after: int) -> None:
     journal.read(after, 4_096)
 
@@ -162,8 +223,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--spool-mib", type=int, default=64)
+    parser.add_argument("--beside", type=Path, nargs="*", default=[])
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.serve is not None:
+        serve(arguments.serve)
+        return
     with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
+        if arguments.beside:
+            beside(Path(directory), arguments.beside, arguments.rounds)
+            return
         appends(Path(directory), arguments.rounds)
         reading(Path(directory), arguments.spool_mib)
 
