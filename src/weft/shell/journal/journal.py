@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, NoReturn, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ from weft.shell.journal.damage import DamageLog, DamageNote, Identity, identity_
 from weft.shell.journal.errors import StorageFull, failure, is_no_room
 from weft.shell.journal.limits import (
     FREE_CHECK_BYTES,
+    HEAP_BYTES,
     LATE_BYTES_MAX,
     RECORD_BYTES,
     RELEASED_PERCENT,
@@ -152,6 +153,7 @@ class Journal:
             return recover(self._files, self.directory, self._node)
 
     def _begin(self, recovery: Recovery, wall_ns: int) -> None:
+        bytearray(HEAP_BYTES)
         survey, writer = recovery.survey, self._writer
         self.shelf.segments, self._snapshots = tuple(survey.segments), tuple(survey.snapshots)
         self._stale, self.damage = survey.ignored, recovery.damage
@@ -248,20 +250,27 @@ class Journal:
         turn = [*self._buffer, *records] if self._buffer else records
         if not turn:
             return first_lsn
-        was_open = self.state is State.OPEN
-        if not was_open:
+        if self.state is not State.OPEN:
             self._refuse(is_kept=promised or _are_keepers(turn))
         self._wall = wall_ns
         try:
-            written = self._attempt(self._writer.write, turn, wall_ns)
-        except StorageFull:
-            self.stats.refused += 1
-            if not was_open or not (promised or _are_keepers(turn)):
-                raise
+            written = self._writer.write(turn, wall_ns)
+        except OSError as error:
+            self._make_way(error, turn, promised=promised)
             written = self._attempt(self._writer.write, turn, wall_ns)  # in the space of the ballast
         self._buffer, self._buffer_bytes = [], 0
         self._written(turn, written, wall_ns)
         return first_lsn
+
+    def _make_way(self, error: OSError, turn: Sequence[Record], *, promised: bool) -> None:
+        """A write failed: give up the ballast if there was one, and these records are to be kept; raises otherwise."""
+        was_open = self.state is State.OPEN
+        try:
+            self._fail(error)
+        except StorageFull:
+            self.stats.refused += 1
+            if not was_open or not (promised or _are_keepers(turn)):
+                raise
 
     def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
         """Accept records that become durable with the next `write` or `flush`; returns their first lsn.
@@ -346,12 +355,15 @@ class Journal:
         try:
             return action(*args, **kwargs)
         except OSError as error:
-            is_full = is_no_room(error) and not isinstance(error, Broken)
-            refusal = failure(error, self._files, self.directory)
-            self._on(On.NO_ROOM if is_full else On.BROKEN)
-            raise (refusal if is_full else StorageFailed(str(refusal))) from error
-        finally:
-            self.stats.cut_back = self._writer.cut_back
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> NoReturn:
+        """Change the state as an error of the disk demands, and raise it as StorageFull or StorageFailed."""
+        self.stats.cut_back = self._writer.cut_back
+        is_full = is_no_room(error) and not isinstance(error, Broken)
+        refusal = failure(error, self._files, self.directory)
+        self._on(On.NO_ROOM if is_full else On.BROKEN)
+        raise (refusal if is_full else StorageFailed(str(refusal))) from error
 
     def _try(self, action: Callable[[], T]) -> T | None:
         """Run a call that may be left out: if there is no space, it returns None, and only the state shows it."""

@@ -40,6 +40,7 @@ DAMAGED_BYTES_MAX: Final = 64 * MIB  # copies of damaged files must not fill the
 INDEX_BYTES: Final = 256 << 10  # of a segment between two entries of its index: a read skips at most so much
 READ_BYTES: Final = 256 << 10  # per read of a file
 TAIL_BYTES: Final = 64 << 10  # first read at the end of a file, in search of a seal; holds a footer of 1,500 origins
+HEAP_BYTES: Final = 512 << 10  # freed once: glibc then keeps the memory of a turn of 1,000 records for the next one
 HEADS_BYTES: Final = 4 << 10  # per read where only the heads of batches are wanted
 
 assert FOOTER_ENTRIES_MAX * 160 < BODY_BYTES_MAX, "a footer is one batch"
