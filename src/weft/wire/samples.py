@@ -8,7 +8,7 @@ Values are integers, exact to 64 bits, or doubles, NaN and infinities among them
 the samples are typed (PIP-031). Row i of a record is the sample with the record's sequence + i.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
@@ -119,7 +119,7 @@ def encode_pieces(batch: SampleBatch) -> list[tuple[SampleBatch, bytes]]:
     return [piece for rows in (batch.rows[:half], batch.rows[half:]) for piece in encode_pieces(select(batch, rows))]
 
 
-def _bare(rows: list[Row]) -> list[Row] | list[tuple[Number, ...]]:
+def _bare(rows: list[Row]) -> Sequence[Row | tuple[Number, ...]]:
     """Rows in the form of the wire: one without base is an array of three; if all have one, they are in it already."""
     if not [None for row in rows if row.base is None]:
         return rows
