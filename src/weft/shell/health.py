@@ -1,9 +1,10 @@
 """The health of a node: one check for each thing that can be wrong, with a sentence and a remedy (OBS-005).
 
 A check looks only at what is visible outside the cores. The node's state is that of its worst check. `since` is when a check
-entered its present state; so the checks run every second even if nobody asks.
+entered its present state; so the checks run every few seconds even if nobody asks.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +32,8 @@ REFUSED_DO: Final = {
     "version": "weft upgrade, so that both speak the same version",
 }
 """What to do when the parent refused the hello, by the code of its answer."""
+STATM_BYTES_MAX: Final = 256  # seven numbers
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
 
@@ -51,6 +54,20 @@ class Machine(NamedTuple):
     """Free bytes on the file system of the journal."""
     open_files: Callable[[], int]
     """Descriptors that this process has open."""
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process, as the kernel counts it."""
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return int(os.read(descriptor, STATM_BYTES_MAX).split()[1]) * PAGE_BYTES
+    finally:
+        os.close(descriptor)
+
+
+def open_files() -> int:
+    """How many descriptors this process has open."""
+    return len(os.listdir("/proc/self/fd"))
 
 
 class Health:

@@ -52,7 +52,7 @@ from weft.shell.doorstep import Doorstep
 from weft.shell.enrolling import Enrolling
 from weft.shell.exports import export_performers, make_room
 from weft.shell.files import Files
-from weft.shell.health import Machine
+from weft.shell.health import Machine, open_files, resident_bytes
 from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
@@ -91,8 +91,6 @@ HOUSE_IDLE_RECORDS: Final = 10  # little, in `HOUSE_S`: what a sensor writes tha
 PIECE: Final = 20_000  # records of the journal that a start has in memory at once
 WATCH_S: Final = 1.0  # between two checks of memory
 WATCH_NEAR_S: Final = 0.1  # the same near the limit; a check takes 20 us
-STATM_BYTES_MAX: Final = 256  # seven numbers
-PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 OPEN_SAID_NS: Final = 24 * 3_600 * SECOND  # between two warnings that a fabric is open (SEC-003)
 
 
@@ -129,18 +127,10 @@ def limits_of(settings: NodeSettings) -> Limits:
     return msgspec.structs.replace(for_budget(settings.journal_bytes), free_bytes_min=free)
 
 
-def resident_bytes() -> int:
-    """Resident memory of this process, as the kernel counts it."""
-    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return int(os.read(descriptor, STATM_BYTES_MAX).split()[1]) * PAGE_BYTES
-    finally:
-        os.close(descriptor)
-
-
-def open_files() -> int:
-    """How many descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+def _awake_in_s(runner: Runner) -> float:
+    """How long until the next check of memory: it costs less than waking up for it, if the node wakes up before."""
+    wakes_in_s = ((runner.wakes_at or 0) - runner.clock.mono()) / SECOND
+    return wakes_in_s if WATCH_NEAR_S <= wakes_in_s < WATCH_S else WATCH_S
 
 
 @dataclass
@@ -465,17 +455,10 @@ class Process:
                 task.cancel()
 
     async def _watch_memory(self) -> None:
-        """Check the memory each second; near the limit ten times as often, as it may grow by a tenth in a second.
-
-        If the node has to wake up before, it checks then: waking up costs more than the check.
-        """
+        """Check the memory each second; near the limit ten times as often, as it may grow by a tenth in a second."""
         while True:
             self.look_at_memory(self.clock.now())
-            if self.guard.is_near:
-                await asyncio.sleep(WATCH_NEAR_S)
-            else:
-                wakes_in_s = self.runner.wakes_in_s()
-                await asyncio.sleep(wakes_in_s if WATCH_NEAR_S <= wakes_in_s < WATCH_S else WATCH_S)
+            await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else _awake_in_s(self.runner))
 
     def look_at_memory(self, now: Now) -> None:
         """Pass the size of the process to the guard, and report the resulting events."""
@@ -495,7 +478,7 @@ class Process:
         """Do what is due; an error of the disk ends the node (StorageFailed)."""
         journal = self.journal
         was_damaged = journal.stats.damaged
-        journal.rest(now.wall, flushes=not self.runner.will_flush)
+        journal.rest(now.wall, flushes=not self.runner.late.is_waiting)
         if was_damaged and not journal.stats.damaged:
             self.runner.order("topology", topology.AcceptLoss())
         journal.scrub(now.wall)

@@ -7,7 +7,6 @@ with one write and one sync. A failed write raises `StorageFailed`, and nothing 
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from typing import Any, Final, Protocol
 
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
@@ -43,6 +42,38 @@ class NodeRunner(Protocol):
         """End the node: a promise inside Weft is broken."""
 
 
+class LateWrites:
+    """Has the journal's buffer written in time, unless a wall takes it along before."""
+
+    def __init__(self, clock: Clock, write: Callable[[], None]) -> None:
+        self.is_waiting = False
+        """Whether the buffer will be written; whoever writes it before says False."""
+        self._clock, self._write = clock, write
+        self._due = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def write_by(self, due: int) -> None:
+        """Write the buffer at `due`, monotonic ns, or earlier if that was said before."""
+        if self.is_waiting and self._due <= due:
+            return
+        self.stop()  # it was meant for records that a wall has taken along
+        self.is_waiting, self._due = True, due
+        wait_s = max(0, due - self._clock.mono()) / SECOND
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._ring)
+
+    def stop(self) -> None:
+        """Write nothing."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self.is_waiting:
+            self.is_waiting = False
+            self._write()
+
+
 class Runner:
     """Joins one node to its clock, journal, links and workers."""
 
@@ -66,11 +97,9 @@ class Runner:
         self._timer: asyncio.TimerHandle | None = None
         self._due: int | None = None
         """The node's deadline after its last turn."""
-        self._timer_due: int | None = None
-        """When the timer is due; None: none is set."""
-        self._flush: asyncio.TimerHandle | None = None
-        self._late_due: int | None = None
-        """By when the records in the journal's buffer have to be durable, monotonic ns; None: none wait."""
+        self.wakes_at: int | None = None
+        """When the timer is due, monotonic ns; None: none is set."""
+        self.late = LateWrites(clock, self._flush_now)
         self._released = 0
         self._receipts = Receipts()
         self._is_turning = False
@@ -201,12 +230,12 @@ class Runner:
             before = self.clock.mono()
             self.journal.write(turn.records, now.wall, promised=True)
             self.timings.sync_seconds.observe(self.clock.mono() - before)
-            self._late_due = None
+            self.late.is_waiting = False
             self._wrote(turn, now)
             return
         self.journal.buffer(turn.records, promised=True)
         self._wrote(turn, now)
-        self._flush_by(now.mono + turn.within_ns)
+        self.late.write_by(now.mono + turn.within_ns)
 
     def _wrote(self, turn: Turn, now: Now) -> None:
         count, next_lsn = len(turn.records), self.journal.next_lsn
@@ -214,26 +243,7 @@ class Runner:
         self.flight.wrote(now.mono, count, next_lsn)
         self.on_durable(turn.records, now)
 
-    def _flush_by(self, due: int) -> None:
-        """Write the buffer at `due`, unless a wall takes it along before."""
-        if self._late_due is not None and self._late_due <= due:
-            return
-        self._late_due = due
-        if self._flush is not None:
-            self._flush.cancel()  # it was meant for records that a wall has taken along
-        wait_s = max(0, due - self.clock.mono()) / SECOND
-        self._flush = asyncio.get_running_loop().call_later(wait_s, self._flush_now)
-
-    @property
-    def will_flush(self) -> bool:
-        """Whether the journal's buffer is written in time without anybody else."""
-        return self._late_due is not None
-
     def _flush_now(self) -> None:
-        self._flush = None
-        if self._late_due is None:
-            return
-        self._late_due = None
         try:
             self.journal.flush(self.clock.now().wall)
         except StorageFull:
@@ -297,29 +307,25 @@ class Runner:
     def _end(self, reason: Any) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
-        for timer in (self._timer, self._flush):
-            if timer is not None:
-                timer.cancel()
-
-    def wakes_in_s(self) -> float:
-        """Seconds until the node's next deadline; endless if it has none."""
-        return inf if self._timer_due is None else max(0, self._timer_due - self.clock.mono()) / SECOND
+        self.late.stop()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _arm(self) -> None:
         """Set the timer to the node's deadline of the last turn, unless it is set so already."""
         due = None if self.ended.done() else self._due
-        if due == self._timer_due:
+        if due == self.wakes_at:
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._timer_due = due
+        self.wakes_at = due
         if due is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0, due - self.clock.mono()) / SECOND, self._ring)
 
     def _ring(self) -> None:
-        assert self._timer_due is not None, "a timer rings once"
-        self.timings.loop_lag_seconds.observe(max(0, self.clock.mono() - self._timer_due))
-        self._timer = self._timer_due = None
+        assert self.wakes_at is not None, "a timer rings once"
+        self.timings.loop_lag_seconds.observe(max(0, self.clock.mono() - self.wakes_at))
+        self._timer = self.wakes_at = None
         self.work()

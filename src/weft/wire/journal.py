@@ -195,13 +195,14 @@ def encode_body(records: Sequence[Record]) -> tuple[bytearray, list[Run]]:
                 raise OurFault(f"{record!r:.200} must not be written")
             if at - began > ATTRIBUTES_BYTES_MAX:
                 _refuse_wide(record, bytes(buffer[began + LENGTH_BYTES : at]))
-            if type(record) is StreamRecord:
-                if following - last > 1:
-                    _grow(runs[-1], following - 1)
-                stream, origin, era, key = record.stream, record.origin, record.era, record.key
-                last = record.last if record.attributes else record.sequence
-                runs.append(Run(stream, origin, era, record.sequence, last, 1))
-                following = last + 1
+            if type(record) is not StreamRecord:
+                continue
+            if following - last > 1:
+                _grow(runs[-1], following - 1)
+            stream, origin, era, key = record.stream, record.origin, record.era, record.key
+            last = record.last if record.attributes else record.sequence
+            runs.append(Run(stream, origin, era, record.sequence, last, 1))
+            following = last + 1
     except (OverflowError, UnicodeEncodeError, TypeError) as error:
         raise OurFault(f"{record!r:.200} cannot be encoded: {error}") from error
     if following - last > 1:

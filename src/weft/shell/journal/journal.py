@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn, ParamSpec, Self, TypeVar
+from typing import Final, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -256,21 +256,15 @@ class Journal:
         try:
             written = self._writer.write(turn, wall_ns)
         except OSError as error:
-            self._make_way(error, turn, promised=promised)
+            was_open, refusal = self.state is State.OPEN, self._failed(error)
+            is_full = isinstance(refusal, StorageFull)
+            self.stats.refused += is_full
+            if not (is_full and was_open and (promised or _are_keepers(turn))):
+                raise refusal from error
             written = self._attempt(self._writer.write, turn, wall_ns)  # in the space of the ballast
         self._buffer, self._buffer_bytes = [], 0
         self._written(turn, written, wall_ns)
         return first_lsn
-
-    def _make_way(self, error: OSError, turn: Sequence[Record], *, promised: bool) -> None:
-        """A write failed: give up the ballast if there was one, and these records are to be kept; raises otherwise."""
-        was_open = self.state is State.OPEN
-        try:
-            self._fail(error)
-        except StorageFull:
-            self.stats.refused += 1
-            if not was_open or not (promised or _are_keepers(turn)):
-                raise
 
     def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
         """Accept records that become durable with the next `write` or `flush`; returns their first lsn.
@@ -355,15 +349,15 @@ class Journal:
         try:
             return action(*args, **kwargs)
         except OSError as error:
-            self._fail(error)
+            raise self._failed(error) from error
 
-    def _fail(self, error: OSError) -> NoReturn:
-        """Change the state as an error of the disk demands, and raise it as StorageFull or StorageFailed."""
+    def _failed(self, error: OSError) -> StorageFailed:
+        """Change the state as an error of the disk demands; the StorageFull or StorageFailed to raise."""
         self.stats.cut_back = self._writer.cut_back
         is_full = is_no_room(error) and not isinstance(error, Broken)
         refusal = failure(error, self._files, self.directory)
         self._on(On.NO_ROOM if is_full else On.BROKEN)
-        raise (refusal if is_full else StorageFailed(str(refusal))) from error
+        return refusal if is_full else StorageFailed(str(refusal))
 
     def _try(self, action: Callable[[], T]) -> T | None:
         """Run a call that may be left out: if there is no space, it returns None, and only the state shows it."""
