@@ -20,6 +20,7 @@ from weft.base.effects import Send, Source
 from weft.base.now import SECOND, Now
 from weft.cores.catalog.context import BEATS, PROBE, ROUTER
 from weft.cores.catalog.core import Catalog
+from weft.cores.catalog.limits import INSTANCES_MAX
 from weft.cores.catalog.messages import CatalogSettings, Ports
 from weft.shell.serve import COLLECT_AFTER
 from weft.wire.catalog import beats
@@ -31,6 +32,7 @@ BAR_MS: Final = 10.0
 LINES: Final = 16  # beats in a datagram
 LOOKUPS: Final = 200  # a second
 UPDATES: Final = 100
+TOGETHER: Final = 1_000  # registrations in one turn: of many more the broker refuses some
 SILENT: Final = 2_000  # services that fall silent at once, and come back
 
 
@@ -49,7 +51,8 @@ class Stage:
     """The core, its clock, and how long each kind of step has taken."""
 
     def __init__(self, services: int) -> None:
-        self.core = Catalog(CatalogSettings(net="bench", hold=False), b"n" * 16, 1, Chance("pauses"))
+        settings = CatalogSettings(net="bench", hold=False, per_owner_max=INSTANCES_MAX)  # all have one address
+        self.core = Catalog(settings, b"n" * 16, 1, Chance("pauses"))
         self.names = [(f"kind{number % 100}", f"s{number}") for number in range(services)]
         self.mono = SECOND
         self.steps: dict[str, Steps] = defaultdict(Steps)
@@ -102,6 +105,8 @@ def register(stage: Stage) -> None:
     for number, (name, ident) in enumerate(stage.names):
         record = {"name": name, "id": ident, "ip": "127.0.0.1", "port": 1 + number % 60_000, "tags": ["lab"]}
         stage.say("registrations", b"UwU", json.dumps(record).encode(), peer=b"p%d" % number)
+        if number % TOGETHER == TOGETHER - 1:
+            stage.until(stage.mono + SECOND // 1_000)
 
 
 def second(stage: Stage, chance: Chance, beating: list[tuple[str, str]], number: int) -> None:

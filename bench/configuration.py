@@ -11,10 +11,10 @@ portions into frames; the peer formats the same frames in a loop over a dict.
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Send, Source
+from weft.base.effects import Confirm, Confirmed, Connect, Send, Source
 from weft.base.now import SECOND, Now
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, TakeRoot, Write, WriteKeys
@@ -91,20 +91,24 @@ def filled(keys: int) -> Configuration:
     return core
 
 
+def portions(core: Configuration, subtree: str) -> Iterator[list[Answer]]:
+    """A snapshot of a subtree as a child gets it: each portion was sent before the next one comes."""
+    core.receive(Asked((b"",), ICanHaz(subtree, wants_digest=True)), Source("serve", b"c"), NOW)
+    while True:
+        effects = core.effects()
+        answers = [effect.message for effect in effects if isinstance(effect, Send) and effect.channel == "serve"]
+        if not answers:
+            return
+        yield answers
+        for effect in effects:
+            if isinstance(effect, Confirm):
+                core.command(Confirmed(effect.channel, effect.peer, effect.count, effect.token, 0), NOW)
+        core.wake(NOW)
+
+
 def serve(core: Configuration) -> int:
     """A whole snapshot into frames; returns how many messages."""
-    core.receive(Asked((b"",), ICanHaz("/CONFIG/")), Source("serve", b"c"), NOW)
-    count = 0
-    while True:
-        answers = [
-            effect.message for effect in core.effects() if isinstance(effect, Send) and effect.channel == "serve"
-        ]
-        if not answers:
-            return count
-        for answer in answers:
-            encode_answer(answer)
-        count += len(answers)
-        core.wake(NOW)
+    return sum(len([encode_answer(answer) for answer in answers]) for answers in portions(core, "/CONFIG/"))
 
 
 def snapshot_frames(core: Configuration) -> list[Frames]:

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.configuration.rig import World
+from weft.cores.configuration.answering import Stream
 from weft.cores.configuration.messages import OrderRefused, Written
-from weft.cores.configuration.serving import Stream
 from weft.wire.replication import KThxBai, KvSync
 
 A, B, C = "/CONFIG/web/a", "/CONFIG/web/b", "/CONFIG/db/c"

@@ -15,11 +15,12 @@ from weft.base.now import Now
 from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.takeover import TakeOver
+from weft.cores.configuration.answering import Stream
 from weft.cores.configuration.context import Context
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import TakeRoot
 from weft.cores.configuration.replica import Replica
-from weft.cores.configuration.serving import Serving, Stream
+from weft.cores.configuration.serving import Serving
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.cores.configuration.store import Store
 from weft.cores.topology.election import Cue, Election

@@ -6,7 +6,9 @@ a gap makes it ask again. A collector that had to ask again repeats the last wri
 that they notice. So all replicas become equal, or report that they are not.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, Final
 
 from weft.base.chance import Chance
@@ -58,6 +60,8 @@ from weft.cores.configuration.states import State
 from weft.cores.configuration.store import Store
 from weft.cores.configuration.telling import Teller
 from weft.cores.kit.timers import earliest
+
+_key_of: Final = attrgetter("key")
 
 
 class Configuration:
@@ -259,9 +263,9 @@ class Configuration:
         count_max = min(max(order.count_max, 1), limits.LIST_MAX)
         found: list[tuple[str, int, bytes]] = []
         size, is_more = 0, False
-        for pair in self.store.view(order.subtree):
-            if pair.key <= order.after:
-                continue
+        view = self.store.view(order.subtree)
+        begin = bisect_right(view, order.after, key=_key_of)
+        for pair in view[begin : begin + count_max + 1]:
             size += len(pair.key) + len(pair.value)
             is_more = len(found) >= count_max or (bool(found) and size > limits.LIST_BYTES_MAX)
             if is_more:

@@ -35,6 +35,7 @@ VALUE_BYTES_MAX: Final = 1 << 20
 ORDER_BYTES_MAX: Final = 4 << 20  # keys and values of one order: each is journaled twice in the same turn
 WRITES_PER_TURN: Final = PORTION  # of a large order: 70 ms of a slow core, and the root beats between
 LARGE_MAX: Final = 4  # large orders that wait for one under way
+KEYS_PLACED_MAX: Final = 64  # keys that came or went and are placed singly; with more, all are sorted again
 PART_BYTES: Final = 256 << 10  # of one record with many pairs
 PAIR_BYTES: Final = 24  # what a pair costs in a record beyond its key and value
 
@@ -50,7 +51,7 @@ BUNDLE_BYTES_MAX: Final = 8 << 20
 ACK_NS: Final = 5 * SECOND  # a write waits this long for its majority (CFG-024)
 PENDING_MAX: Final = 10_000  # writes that wait for it; people of a fleet type fewer in 5 s
 DIGESTS_MAX: Final = 20_000  # numbers whose digest a root remembers: reports come every 100 ms, some seconds late
-NODES_MAX: Final = 10_000  # nodes whose number is known
+NODES_MAX: Final = 10_000  # voters whose number is known
 HISTORY_MAX: Final = 10_000  # writes that can be listed and undone (CFG-027)
 HISTORY_BYTES_MAX: Final = 64 << 20  # of their values, old and new
 PAIR_COST: Final = 400  # bytes of memory of a pair besides key and value

@@ -10,12 +10,9 @@ from weft.cores.configuration.messages import ConfigurationDiverged, NoteApplied
 
 
 class Report(NamedTuple):
-    """What a node has reported (CFG-047)."""
+    """What a voter has reported (CFG-047), and shown the digest of (FLD-003)."""
 
     number: int
-    heard_at: int
-    is_voter: bool
-    """And whether it has shown the digest of that number (FLD-003)."""
     candidates: tuple[bytes, ...] = ()
     """Nodes that may still become root of a later epoch by its vote."""
 
@@ -26,6 +23,7 @@ class Majority:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.nodes: dict[bytes, Report] = {}
+        """Of voters alone: what a majority has costs no walk over all nodes."""
         self.voters = 1
         self._digests: dict[int, tuple[int, bytes]] = {}
         """Count and digest of the store at recent numbers."""
@@ -42,11 +40,12 @@ class Majority:
     def note_applied(self, order: NoteApplied, now: Now) -> None:
         """A node has applied a number (CFG-047)."""
         self.nodes.pop(order.node, None)
+        self.voters = max(order.voters, 1)
+        if not order.is_voter or not self._is_shown(order):
+            return
         if len(self.nodes) >= limits.NODES_MAX:
             del self.nodes[next(iter(self.nodes))]
-        is_shown = order.is_voter and self._is_shown(order)
-        self.nodes[order.node] = Report(order.number, now.mono, is_shown, order.candidates)
-        self.voters = max(order.voters, 1)
+        self.nodes[order.node] = Report(order.number, order.candidates)
 
     def note_digest(self) -> None:
         """Remember count and digest of the store at its present number."""
@@ -93,7 +92,7 @@ class Majority:
         """The highest number that so many of these voters have, in addition to this root."""
         if not others:
             return self.context.store.number
-        numbers = sorted((self._safe(each) for each in reports if each.is_voter), reverse=True)
+        numbers = sorted(map(self._safe, reports), reverse=True)
         return numbers[others - 1] if len(numbers) >= others else 0
 
     def _safe(self, report: Report) -> int:
@@ -107,4 +106,4 @@ class Majority:
 
     def _held(self, node: bytes) -> int:
         report = self.nodes.get(node)
-        return report.number if report is not None and report.is_voter else 0
+        return report.number if report is not None else 0

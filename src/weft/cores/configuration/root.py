@@ -286,6 +286,8 @@ class Root:
         if not self.is_root:
             return
         self.majority.note_applied(order, now)
+        if not self._pending:
+            return
         confirmed = self.majority.confirmed()
         done = [each for each in self._pending if each.number <= confirmed]
         self._pending = [each for each in self._pending if each.number > confirmed]

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from weft.base.effects import Confirm, Confirmed, Send, Source
+from weft.base.effects import Confirmed, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
+from weft.cores.configuration.answering import Stream, Streams
 from weft.cores.configuration.context import SERVE, Context
 from weft.cores.configuration.tally import Tally, tally_of
 from weft.cores.kit.timers import earliest
@@ -55,85 +56,6 @@ class Waiting:
         self.by, self.source, self.envelope, self.asked = by, source, envelope, asked
 
 
-class Stream:
-    """An answer that is being sent."""
-
-    __slots__ = (
-        "due_at",
-        "end",
-        "envelope",
-        "moved_at",
-        "pairs",
-        "peer",
-        "portion",
-        "portion_max",
-        "position",
-        "sent",
-        "token",
-    )
-
-    def __init__(
-        self,
-        peer: bytes,
-        envelope: Envelope,
-        pairs: Sequence[KvSync],
-        end: KThxBai,
-        portion_max: int = limits.PORTION,
-    ) -> None:
-        self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
-        self.position = 0
-        """How many messages (pairs, then the end) have been sent and confirmed."""
-        self.sent = 0
-        """How many messages were sent since then and are not confirmed yet."""
-        self.portion = self.portion_max = portion_max
-        self.token = 0
-        """Token of the last `Confirm`; an answer with another token is not for this stream."""
-        self.due_at: int | None = None
-        """When to send more; None: after the last portion is confirmed."""
-        self.moved_at = 0
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the end has been sent."""
-        return self.position >= len(self.pairs) and self.sent > 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the end has been confirmed."""
-        return self.position > len(self.pairs)
-
-    def step(self, effects: list[Any], token: int) -> int:
-        """Send the next portion, or the end; returns the number of messages."""
-        messages: Sequence[Any] = _portion(self.pairs, self.position, self.portion) or (self.end,)
-        effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
-        effects.append(Confirm(SERVE, self.peer, len(messages), token))
-        self.sent, self.token, self.due_at = len(messages), token, None
-        return self.sent
-
-    def confirm(self, refused: int, now: Now) -> None:
-        """The last portion was sent, except its last `refused` messages."""
-        taken, self.sent = self.sent - refused, 0
-        assert taken >= 0, "no more is refused than was said"
-        self.position += taken
-        if taken:
-            self.moved_at = now.mono
-        if refused:
-            self.portion = max(self.portion // 2, 1)
-        else:
-            self.portion = min(self.portion * 2, self.portion_max)
-        self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
-
-
-def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync]:
-    """The next pairs: at most `count`, and at least one, however large."""
-    size = 0
-    for at in range(begin, min(begin + count, len(pairs))):
-        size += len(pairs[at].value)
-        if size > limits.PORTION_BYTES and at > begin:
-            return pairs[begin:at]
-    return pairs[begin : begin + count]
-
-
 def _path(subtree: str) -> str:
     """The subtree of a request."""
     for special in (TIP, CHAINS):
@@ -155,7 +77,7 @@ class Serving:
     def __init__(self, context: Context, portion_max: int = limits.PORTION) -> None:
         self._context, self._portion_max = context, portion_max
         self.waiting: deque[Waiting] = deque()
-        self.streams: deque[Stream] = deque()
+        self.streams = Streams()
         self._beat_at: int | None = None
         """When the last beat went out; None: children should not hear us."""
         self._tokens = 0
@@ -169,7 +91,7 @@ class Serving:
             raise PeerError("command", type(asked).__name__)
         peer = source.peer
         of_peer = sum(each.source.peer == peer for each in self.waiting)
-        of_peer += sum(stream.peer == peer and not stream.is_ending for stream in self.streams)
+        of_peer += self.streams.open_of(peer)
         total = len(self.waiting) + len(self.streams)
         if of_peer >= limits.REQUESTS_PER_CHILD_MAX or total >= limits.REQUESTS_MAX:
             self.refuse(peer, asked.envelope, BUSY)
@@ -186,7 +108,8 @@ class Serving:
 
     def break_off(self) -> None:
         """Answers being sent belong to a history that no longer counts: stop them; the children ask again."""
-        streams, self.streams = self.streams, deque()
+        streams = self.streams.in_turn()
+        self.streams.clear()
         for stream in streams:
             self.refuse(stream.peer, stream.envelope, NOT_READY)
 
@@ -209,7 +132,7 @@ class Serving:
             return
         stream = Stream(source.peer, envelope, pairs, end, self._portion_max)
         stream.moved_at = now.mono
-        self.streams.append(stream)
+        self.streams.add(stream)
         self._step(stream)
 
     def _tip(self, request: ICanHaz) -> KThxBai:
@@ -247,21 +170,15 @@ class Serving:
     def confirm(self, order: Confirmed, now: Now) -> None:
         """A portion was sent, or a part of it was refused."""
         self._context.counters.choked += order.refused
-        for stream in self.streams:
-            if stream.token == order.token and stream.sent:
-                stream.confirm(order.refused, now)
-                self._close(stream)
-                return
-
-    def _close(self, stream: Stream) -> None:
-        if stream.is_done:
+        stream = self.streams.confirm(order.token, order.refused, now)
+        if stream is not None and stream.is_done:
             self._context.counters.served += 1
             self._context.counters.pairs_served += len(stream.pairs)
             self.streams.remove(stream)
 
     def _step(self, stream: Stream) -> int:
         self._tokens += 1
-        return stream.step(self._context.effects, self._tokens)
+        return self.streams.step(stream, self._context.effects, self._tokens)
 
     def wake(self, now: Now) -> None:
         """Send the next portions in turn; refuse requests that have waited too long."""
@@ -269,13 +186,11 @@ class Serving:
             each = self.waiting.popleft()
             self.refuse(each.source.peer, each.envelope, NOT_READY)
         budget = limits.TURN_MAX
-        for _ in range(len(self.streams)):
-            stream = self.streams[0]
+        for stream in self.streams.due(now):
+            budget -= self._go_on(stream, now)
             if budget <= 0:
+                self.streams.served_upto(stream)
                 break
-            self.streams.rotate(-1)
-            if stream.due_at is not None and now.mono >= stream.due_at:
-                budget -= self._go_on(stream, now)
 
     def _go_on(self, stream: Stream, now: Now) -> int:
         if now.mono < stream.moved_at + limits.STUCK_NS:
@@ -306,4 +221,4 @@ class Serving:
     def deadline(self) -> int | None:
         answer_by = self.waiting[0].by if self.waiting else None
         beat_due = None if self._beat_at is None else self._beat_at + self._context.heartbeat_ns
-        return earliest(answer_by, beat_due, *[stream.due_at for stream in self.streams])
+        return earliest(answer_by, beat_due, self.streams.deadline())

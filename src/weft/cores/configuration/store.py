@@ -69,8 +69,10 @@ class Store:
         self.wrote_from = 0
         """The first number that this node wrote as root; 0: none that its present parent may lack (REC-015)."""
         self._keys: list[str] = []
-        self._fresh: list[str] = []
-        self._is_thinned = False
+        self._altered: dict[str, None] = {}
+        """Keys that came or went since `_keys` was sorted."""
+        self._is_unsorted = False
+        """Whether so many did that all are sorted again."""
         self._views: dict[str, tuple[KvSync, ...]] = {}
         self._tallies: dict[str, Tally] = {}
 
@@ -96,13 +98,37 @@ class Store:
         return any(topic in EVERYTHING or is_under(subtree or "/", topic) for topic in self.floors)
 
     def keys(self) -> list[str]:
-        """All keys, sorted. Do not change the list. Sorting again is linear after a few new keys."""
-        if self._is_thinned:
-            self._keys = sorted(self.pairs)
-        elif self._fresh:
-            self._keys = sorted(self._keys + self._fresh)
-        self._fresh, self._is_thinned = [], False
+        """All keys, sorted. Do not change or keep the list. A few that came or went take O(log n) steps each."""
+        altered, self._altered = self._altered, {}
+        if self._is_unsorted:
+            self._keys, self._is_unsorted = sorted(self.pairs), False
+        elif len(altered) <= limits.KEYS_PLACED_MAX:
+            for key in altered:
+                self._place(key)
+        else:
+            kept = [key for key in self._keys if key not in altered]
+            self._keys = sorted(kept + [key for key in altered if key in self.pairs])
         return self._keys
+
+    def _place(self, key: str) -> None:
+        """Put a key into the sorted list if it is here, and remove it if not."""
+        keys = self._keys
+        at = bisect_left(keys, key)
+        is_listed, is_here = at < len(keys) and keys[at] == key, key in self.pairs
+        if is_here and not is_listed:
+            keys.insert(at, key)
+        elif is_listed and not is_here:
+            del keys[at]
+
+    def _alter(self, key: str) -> None:
+        """A key came or went."""
+        if not self._is_unsorted:
+            self._altered[key] = None
+            if len(self._altered) > max(len(self.pairs), limits.KEYS_PLACED_MAX):
+                self._sort_later()
+
+    def _sort_later(self) -> None:
+        self._altered, self._is_unsorted = {}, True
 
     def keys_under(self, subtree: str) -> list[str]:
         """The keys of a subtree, in order."""
@@ -163,14 +189,14 @@ class Store:
             self.tally.put(pair, before)
             if before is None:
                 self.bytes += len(key) + len(value)
-                self._fresh.append(key)
+                self._alter(key)
             else:
                 self.bytes += len(value) - len(before.value)
         elif before is not None:
             del pairs[key]
             self.tally.remove(before)
             self.bytes -= len(key) + len(before.value)
-            self._is_thinned = True
+            self._alter(key)
         self.chains[chain_of(key)] = Last(key, number, prev, not value)
         self.number = max(self.number, number)  # topics may be answered at different numbers
         self.seen = max(self.seen, number)
@@ -194,7 +220,7 @@ class Store:
         self.pairs, self.chains, self.expiries, self.tally = {}, {}, {}, Tally()
         self._forget_views()
         self.number = self.bytes = 0
-        self._is_thinned = True
+        self._sort_later()
 
     def has_room(self, key: str, value: bytes) -> bool:
         """Whether one more write of this size fits the limits."""
@@ -211,7 +237,7 @@ class Store:
         self.expiries = {key: at for key, at in self.expiries.items() if pairs.get(key) == self.pairs[key]}
         self.pairs, self.chains, self.tally = pairs, chains, tally
         self.bytes = sum([len(pair.key) + len(pair.value) for pair in pairs.values()])
-        self._is_thinned = True
+        self._sort_later()
         self._forget_views()
         self.adopt(adopted)
 
@@ -232,7 +258,7 @@ class Store:
             self.chains.pop(chain, None)
         self.chains.update(part.lasts)
         self.expiries.update(part.expiries)
-        self._is_thinned = True
+        self._sort_later()
         self._forget_views()
 
     def adopt(self, adopted: Adopted | Kept) -> None:
