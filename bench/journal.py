@@ -1,6 +1,6 @@
 """What durability costs: synced batches of the journal beside the disk itself, SQLite and LMDB; verifying; starting.
 
-    python -m bench.journal [--rounds 60] [--directory DIR] [--spool-mib 64] [--beside OTHER...]
+    python -m bench.journal [--rounds 60] [--directory DIR] [--spool-mib 64] [--beside OTHER...] [--turns 1]
 
 Each round writes one batch with every contender in turn, so all see the same disk; the figures are medians. `raw` is
 one `write` and one `fdatasync` of the very bytes that the journal wrote. A ratio of 0.8 says: the journal, with
@@ -8,7 +8,7 @@ encoding, checksums, footers and everything, writes 0.8 times as many batches as
 
 `--beside OTHER` is a directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`): only the journal and raw
 are measured then, of these sources and of the others in turns, each in a process of its own; with what the processor spends
-on a turn beyond what raw takes.
+on a turn beyond what raw takes. `--turns N`: of N turns in a row, so with warm caches.
 """
 
 import argparse
@@ -163,22 +163,23 @@ def reading(directory: Path, spool_mib: int) -> None:
 
 
 def serve(directory: Path) -> None:
-    """For each size that is asked for: nanoseconds of the clock and of the processor, of a turn and of the same bytes raw."""
+    """For each size and number of turns: nanoseconds of the clock and of the processor, of a turn and of the same bytes raw."""
     contenders = Contenders(directory)
     batches = {size: records(size) for size in SIZES}
     bodies = {size: bytes(encode_body(batch)[0]) for size, batch in batches.items()}
     for line in sys.stdin:
-        size = int(line)
+        size, turns = map(int, line.split())
         spent: list[int] = []
         for action in (partial(contenders.write_journal, batches[size]), partial(contenders.write_raw, bodies[size])):
             began, ran = time.perf_counter_ns(), time.process_time_ns()
-            action()
-            spent += [time.perf_counter_ns() - began, time.process_time_ns() - ran]
+            for _ in range(turns):
+                action()
+            spent += [(time.perf_counter_ns() - began) // turns, (time.process_time_ns() - ran) // turns]
         print(*spent, flush=True)
     contenders.close()
 
 
-def beside(directory: Path, others: Sequence[Path], rounds: int) -> None:
+def beside(directory: Path, others: Sequence[Path], rounds: int, turns: int) -> None:
     """The journals of these sources and of others, in turns."""
     trees = {"here": ROOT} | {other.name: other.resolve() for other in others}
     with ExitStack() as stack:
@@ -186,17 +187,17 @@ def beside(directory: Path, others: Sequence[Path], rounds: int) -> None:
         for size in SIZES:
             seen: dict[str, list[list[int]]] = {name: [] for name in trees}
             for name, ask in [*asked.items()] * rounds:
-                seen[name].append(ask(size))
+                seen[name].append(ask(size, turns))
             line = f"{size:7}"
-            for name, turns in seen.items():
-                journal, cpu, raw, raw_cpu = (median(column) / 1e3 for column in zip(*turns, strict=True))
+            for name, figures in seen.items():
+                journal, cpu, raw, raw_cpu = (median(column) / 1e3 for column in zip(*figures, strict=True))
                 line += f" | {name}: {journal:.0f} us, {raw / journal:.2f} of raw; CPU {cpu:.0f} us, {cpu - raw_cpu:.0f} over raw"
             print(line, flush=True)
     print(load())
 
 
 @contextmanager
-def _served(sources: Path, place: Path) -> Iterator[Callable[[int], list[int]]]:
+def _served(sources: Path, place: Path) -> Iterator[Callable[[int, int], list[int]]]:
     place.mkdir()
     command = [sys.executable, str(Path(__file__)), "--serve", str(place)]
     environment = {**os.environ, "PYTHONPATH": f"{sources / 'src'}:{ROOT}"}
@@ -205,8 +206,8 @@ def _served(sources: Path, place: Path) -> Iterator[Callable[[int], list[int]]]:
         assert ask is not None
         assert answer is not None
 
-        def turn(size: int) -> list[int]:
-            ask.write(f"{size}\n")
+        def turn(size: int, turns: int) -> list[int]:
+            ask.write(f"{size} {turns}\n")
             ask.flush()
             return [int(word) for word in answer.readline().split()]
 
@@ -224,6 +225,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--spool-mib", type=int, default=64)
     parser.add_argument("--beside", type=Path, nargs="*", default=[])
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve is not None:
@@ -231,7 +233,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
         if arguments.beside:
-            beside(Path(directory), arguments.beside, arguments.rounds)
+            beside(Path(directory), arguments.beside, arguments.rounds, arguments.turns)
             return
         appends(Path(directory), arguments.rounds)
         reading(Path(directory), arguments.spool_mib)
