@@ -22,8 +22,8 @@ from weft.cli.lake_keep import compact as compact_by_hand
 from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
 from weft.pipeline import digests
-from weft.pipeline.delta import REMOVALS, LeaseLost, Tables, configuration_of
-from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
+from weft.pipeline.delta import PARQUET, REMOVALS, LeaseLost, Tables, configuration_of
+from weft.pipeline.tables import ALL, EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES, Table
 from weft.pipeline.upkeep import compact, rewrite, vacuum
 from weft.pipeline.upkeep.compact import Bundle, bundles
 from weft.pipeline.upkeep.forgotten import facts
@@ -171,6 +171,36 @@ def test_the_rows_stay_the_same_sorted_and_with_statistics(lake: Layout) -> None
     order = list(zip(held["series"].to_pylist(), held["at"].to_pylist(), strict=True))
     assert sorted(order) == order
     assert held.schema.equals(pq.read_schema(lake.table("silver", "samples") / wanted.remove[0].path))
+
+
+def test_what_is_near_the_row_before_is_stored_as_differences_and_the_rest_with_dictionaries(lake: Layout) -> None:
+    append(lake, 5, *range(1_000))
+    (wanted,) = join_all(lake)
+    path = lake.table("silver", "samples") / wanted.add[0].path
+    joined = chunks_of(path)
+    for name in ("sequence", "at"):
+        assert "DELTA_BINARY_PACKED" in joined[name].encodings
+    assert ["sequence", "at", "received", "at_ns", "delay_ms"] == [
+        name for name, column in joined.items() if not column.has_dictionary_page
+    ]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pq.read_table(path, partitioning=None), sink, **PARQUET)
+    before = chunks_of(pa.BufferReader(sink.getvalue()))
+    for name in ("sequence", "at"):
+        assert 2 * joined[name].total_compressed_size < before[name].total_compressed_size
+
+
+def chunks_of(source: object) -> dict[str, pq.ColumnChunkMetaData]:
+    """The columns of the only row group of a file."""
+    (group,) = [footer.row_group(0) for footer in [pq.read_metadata(source)] if footer.num_row_groups == 1]
+    return {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+
+
+@pytest.mark.parametrize("table", ALL.values(), ids=lambda table: table.full_name)
+def test_the_joined_rows_of_every_table_can_be_written(table: Table) -> None:
+    nothing, sink = table.schema.arrow().empty_table(), pa.BufferOutputStream()
+    pq.write_table(nothing, sink, **PARQUET, **rewrite.encodings_of(nothing.schema))
+    assert nothing.schema.names == pq.read_schema(pa.BufferReader(sink.getvalue())).names
 
 
 def test_its_transaction_changes_no_data_and_says_what_it_was(lake: Layout) -> None:

@@ -32,6 +32,14 @@ SORT_COLUMNS: Final = (
     ("era", "sequence", "batch"),
 )
 """The sort order in files (LAK-034): of the first two groups the first column that a table has, of the last group all."""
+RUNNING: Final = (
+    "sequence", "from_sequence", "lsn", "row",
+    "at", "at_ns", "received", "received_ns", "window_start", "delay_ms", "span_ms",
+)  # fmt: skip
+"""Columns of which a row is near the row before: they are stored as differences.
+
+Most of their values are different ones. A dictionary would have them all once more, and then an index for each row.
+"""
 
 
 class Stopped(Exception):
@@ -174,13 +182,29 @@ def directory_of(root: Path, table: Table, partition: str | None) -> Path:
     return root / f"{table.partition}={NO_PARTITION if partition is None else partition}"
 
 
+def encodings_of(schema: "pa.Schema") -> dict[str, Any]:
+    """Options for a writer of Parquet: which columns are stored as differences, and which with a dictionary."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    running = [name for name in RUNNING if name in schema.names]
+    nothing = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), nothing)
+    leaves = pq.read_metadata(pa.BufferReader(nothing.getvalue())).schema
+    paths = [leaves.column(place).path for place in range(len(leaves))]  # text within maps and lists, too
+    return {
+        "use_dictionary": [path for path in paths if path not in running],
+        "column_encoding": dict.fromkeys(running, "DELTA_BINARY_PACKED"),
+    }
+
+
 def _write(rows: "pa.RecordBatchReader", schema: "pa.Schema", target: Path, is_wanted: Callable[[], bool]) -> int:
     """Write the rows as one file; returns how many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     count = 0
-    with pq.ParquetWriter(target, schema, **PARQUET) as writer:
+    with pq.ParquetWriter(target, schema, **PARQUET, **encodings_of(schema)) as writer:
         for batch in rows:
             if not is_wanted():
                 raise Stopped
