@@ -2,16 +2,18 @@
 
 All three watch CPU, memory, disks and network: once a second, or as dCAMP did (CPU and memory each 60 s, disk and
 network each 120 s). node_exporter is scraped at that rate, collectd writes CSV, the sensor keeps its samples durably
-and hands them to a root. Prints CPU milliseconds per second and resident memory of each, and the ratios.
+and hands them to a root. Prints CPU milliseconds per second and resident memory of each, and the ratios. `--beside OTHER`
+is a directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`), whose sensor runs at the same time.
 
     apt-get install --no-install-recommends prometheus-node-exporter collectd-core
-    .venv/bin/python -m bench.sensor [seconds]
+    .venv/bin/python -m bench.sensor [seconds] [--beside OTHER...]
 """
 
+import argparse
 import contextlib
+import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -21,6 +23,7 @@ from typing import Final
 from weft.cli.fleet import Fleet, Member
 from weft.shell.blocks import free_blocks
 
+ROOT: Final = Path(__file__).parents[1]
 COLLECTD: Final = """
 BaseDir "{place}"
 PIDFile "{place}/collectd.pid"
@@ -60,35 +63,34 @@ EXPORTER: Final = (
 )
 
 
-def main(seconds: float) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seconds", type=float, nargs="?", default=60.0)
+    parser.add_argument("--beside", type=Path, nargs="*", default=[])
+    options = parser.parse_args()
+    trees = {"weft": ROOT} | {other.name: other.resolve() for other in options.beside}
     missing = [name for name in ("prometheus-node-exporter", "collectd") if shutil.which(name) is None]
     if missing:
         raise SystemExit(f"{', '.join(missing)} not installed: apt-get install prometheus-node-exporter collectd-core")
     print(f"{'cadence':>8} {'program':>14} {'CPU ms/s':>9} {'memory MB':>10} {'CPU ratio of weft to it':>24}")
     for fast, slow in ((1, 1), (60, 120)):
         with tempfile.TemporaryDirectory() as place:
-            measure(Path(place), fast, slow, seconds)
+            measure(Path(place), trees, (fast, slow), options.seconds)
 
 
-def measure(place: Path, fast: int, slow: int, seconds: float) -> None:
-    root, sensor, exporter = free_blocks(3, 34_000)
-    fleet = Fleet(place)
-    pids = {}
+def measure(place: Path, trees: dict[str, Path], cadence: tuple[int, int], seconds: float) -> None:
+    fast, _ = cadence
+    exporter, *ports = free_blocks(1 + 2 * len(trees), 34_000)
+    fleet, peers = Fleet(place), dict[str, subprocess.Popen[bytes]]()
     try:
-        metrics = METRICS.format(fast=fast, slow=slow)
-        for name, level, parent, port, tables in (
-            ("root", "root", "", root, "[metric]"),
-            ("sensor", "sensor", f"127.0.0.1:{root}", sensor, metrics),
-        ):
-            file = place / f"{name}.toml"
-            words = {"name": name, "level": level, "parent": parent, "port": port, "metrics": tables}
-            file.write_text(NODE.format(place=place, beat=fast, dead=5 * fast, **words))
-            fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), port))
+        pids = {}
+        for tree, sources in trees.items():
+            os.environ["PYTHONPATH"] = str(sources / "src")
+            (place / tree).mkdir()
+            pids[tree] = start_sensor(fleet, place / tree, (ports.pop(), ports.pop()), cadence)
         peers = start_peers(place, fast, exporter)
         time.sleep(5)  # starting is not the question
-        process = next(member.process for member in fleet.members if member.name == "sensor")
-        assert process is not None
-        pids = {"weft": process.pid, **{name: peer.pid for name, peer in peers.items()}}
+        pids |= {name: peer.pid for name, peer in peers.items()}
         before = {name: cpu_seconds(pid) for name, pid in pids.items()}
         scrape(exporter, fast, seconds)
         report(f"{fast} s", pids, before, seconds)
@@ -97,6 +99,22 @@ def measure(place: Path, fast: int, slow: int, seconds: float) -> None:
         for peer in peers.values():
             peer.terminate()
             peer.wait()
+
+
+def start_sensor(fleet: Fleet, place: Path, ports: tuple[int, int], cadence: tuple[int, int]) -> int:
+    """Start a root and a sensor below it; the sensor's process."""
+    (root, sensor), (fast, slow) = ports, cadence
+    for name, parent, port, tables in (
+        ("root", "", root, "[metric]"),
+        ("sensor", f"127.0.0.1:{root}", sensor, METRICS.format(fast=fast, slow=slow)),
+    ):
+        file = place / f"{name}.toml"
+        words = {"name": name, "level": name, "parent": parent, "port": port, "metrics": tables}
+        file.write_text(NODE.format(place=place, beat=fast, dead=5 * fast, **words))
+        fleet.add(Member(f"{place.name}-{name}", ("-m", "weft.cli.main", "up", str(file)), port))
+    process = fleet.members[-1].process
+    assert process is not None
+    return process.pid
 
 
 def start_peers(place: Path, interval: int, port: int) -> dict[str, subprocess.Popen[bytes]]:
@@ -138,4 +156,4 @@ def resident_mb(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if sys.argv[1:] else 60.0)
+    main()
