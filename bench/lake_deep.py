@@ -24,7 +24,7 @@ from weft.lake.segments import append_segment, open_lake
 from weft.pipeline.check import Check
 from weft.pipeline.delta import PARQUET, data_file, made_by_us
 from weft.pipeline.logdigests import note_commits
-from weft.pipeline.tables import BRONZE_MESSAGES
+from weft.pipeline.tables import STAGES
 
 DRAIN: Final = "6f1c2a345b6d4e7f8091a2b3c4d5e6f7"
 SEGMENTS, FILES, RECORDS, PAYLOAD = 8, 8, 2_000, 16 << 10
@@ -43,17 +43,17 @@ def filled(root: Path) -> Layout:
             for number in range(first, first + RECORDS)
         ]
         append_segment(lake, "messages", DRAIN, list(enumerate(records, 1)))
-    table = lake.table(BRONZE_MESSAGES.layer, BRONZE_MESSAGES.name)
+    table = lake.table(STAGES["messages"].bronze.layer, STAGES["messages"].bronze.name)
     rows = [pa.table({"x": [os.urandom(PAYLOAD) for _ in range(RECORDS)]}) for _ in range(FILES)]
     table.mkdir(parents=True)
     delta = DeltaTable.create(table, rows[0].schema, commit_properties=made_by_us())
     actions: list[AddAction | RemoveAction] = []
     for number, part in enumerate(rows):
         pq.write_table(part, table / f"{number}.parquet", **PARQUET)
-        told = data_file(table, BRONZE_MESSAGES, table / f"{number}.parquet")
+        told = data_file(table, STAGES["messages"].bronze, table / f"{number}.parquet")
         actions.append(AddAction(told.path, told.size, {}, 1, True, told.statistics))
     delta.create_write_transaction(actions, "append", delta.schema(), [], commit_properties=made_by_us())
-    note_commits(lake, BRONZE_MESSAGES, -1)
+    note_commits(lake, STAGES["messages"].bronze, -1)
     return lake
 
 

@@ -15,7 +15,7 @@ from tests.pipeline.plain import Row, applied, instant, lake_of, put, wrote
 from weft.base.errors import UserError
 from weft.cli.nouns import app
 from weft.lake.layout import Layout
-from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION
+from weft.pipeline.tables import CONFIGURATION, EVENTS, STAGES
 
 SECTION = (ROOT / "docs" / "configuration.md").read_text("utf-8").partition("## As it stood")[2].partition("\n## ")[0]
 EXAMPLES = re.findall(r"^\$ (.*)\n((?:[^$`].*\n)*)", SECTION, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_what_is_missing_or_no_json_or_no_text_is_shown_as_far_as_it_can_be(
     lake: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(lake, CONFIGURATION, wrote(9, "/app/raw", '{"$b":"/xth"}'), wrote(10, "/app/odd", '{"$b":"*"}', epoch=1))
-    put(lake, QUARANTINE_CONFIGURATION, {"sequence": 6, "reason": "changed"})
+    put(lake, STAGES["configuration"].quarantine, {"sequence": 6, "reason": "changed"})
     run("weft config show /app")
     told = capsys.readouterr()
     assert [

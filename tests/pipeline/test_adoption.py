@@ -19,7 +19,7 @@ from weft.lake.stubs import read_manifest
 from weft.pipeline.check import Check
 from weft.pipeline.digests import digest_in, digest_of
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import BRONZE_SAMPLES
+from weft.pipeline.tables import STAGES
 from weft.pipeline.upkeep import compact
 from weft.pipeline.upkeep.log import exchange
 from weft.pipeline.versions import paths_of
@@ -49,7 +49,7 @@ def in_spark(ground: Ground) -> list[tuple[Any, ...]]:
     return [
         tuple(row)
         for frame in (
-            ground.work.tables.read(BRONZE_SAMPLES),
+            ground.work.tables.read(STAGES["samples"].bronze),
             weft.table(ground.spark, ground.lake.root, "bronze.samples"),
         )
         for row in frame.select("segment", "row", "batch", "sequence").sort("segment", "row").collect()
@@ -72,7 +72,7 @@ def test_segments_are_the_files_of_bronze_and_stay_them_whatever_becomes_of_the_
     assert TAKEN == told(lake)
     assert TAKEN + TAKEN == in_spark(ground)
     assert [0, 0, 1, 1, 1] == sorted(weft.arrow(lake.root, "bronze.samples").column("batch").to_pylist())
-    files = ground.work.tables.files(BRONZE_SAMPLES, "batch > 0 AND batch <= 1")
+    files = ground.work.tables.files(STAGES["samples"].bronze, "batch > 0 AND batch <= 1")
     assert 2 == len(files), "by the log, a batch's files are known without a look at rows"
     manifest = decode(read_manifest(lake, "samples", DRAIN, 1), DRAIN, 1).manifest
     retention.delete(lake, manifest, LocalFiles())

@@ -10,7 +10,7 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline import configuration
 from weft.pipeline.configuration import State, state_at
-from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION
+from weft.pipeline.tables import CONFIGURATION, EVENTS, STAGES
 
 EPOCH = 1 << 40
 WRITTEN = [
@@ -135,7 +135,7 @@ def test_a_node_is_found_by_the_name_that_the_tree_gives_it(tmp_path: Path) -> N
 @pytest.mark.proves("PIP-052")
 def test_writes_that_the_lake_does_not_have_are_counted(tmp_path: Path) -> None:
     lake = made(tmp_path, [row for row in WRITTEN if row["counter"] not in (1, 3)])
-    put(lake, QUARANTINE_CONFIGURATION, {"sequence": 3, "reason": "too-long"})
+    put(lake, STAGES["configuration"].quarantine, {"sequence": 3, "reason": "too-long"})
     found = [state_at(tmp_path, ns(second)) for second in (2, 4)]
     assert [(2, 1, 1), (4, 2, 1)] == [(state.number, state.missing, state.refused) for state in found]
 

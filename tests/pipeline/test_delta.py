@@ -18,7 +18,7 @@ from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
 from weft.pipeline.marks import commits_of
 from weft.pipeline.runner import refuse_odd
-from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
+from weft.pipeline.tables import EDGES, SAMPLES, STAGES, VALUES
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.writer import Writer
 
@@ -31,7 +31,7 @@ ROWS = [(MEM, 7, None), (NET, 8, None), (NET, 9, None)]
 def test_a_batch_is_one_transaction_per_table_that_says_what_it_is(ground: Ground) -> None:
     ground.take(taken(1, ROWS))
     tables = ground.job.tables
-    for table in (BRONZE_SAMPLES, SAMPLES, VALUES, EDGES):
+    for table in (STAGES["samples"].bronze, SAMPLES, VALUES, EDGES):
         handle = DeltaTable(tables.path(table))
         (commit, *_) = handle.history(1)
         assert ("0", "3", "1") == (commit["weft.batch"], commit["weft.rows"], commit["weft.lease"])

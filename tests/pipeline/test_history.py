@@ -23,7 +23,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.configuration import state_at
 from weft.pipeline.sql import Lake
 from weft.pipeline.stored import entry_at, history_of
-from weft.pipeline.tables import CONFIGURATION, DOCUMENTS, EVENTS, QUARANTINE_DOCUMENTS, STORE, VIEWS
+from weft.pipeline.tables import CONFIGURATION, DOCUMENTS, EVENTS, STAGES, STORE, VIEWS
 from weft.wire.document.operations import parse
 from weft.wire.store.pack import PathValue
 
@@ -319,7 +319,7 @@ def check_conflicts(path: Path) -> None:
     put(lake, DOCUMENTS, name | {"session": "G5", "source": A, "reference": "jam=3", "body": SECOND})
     forks = [name | {"reason": "changed", "raw": raw, "drain": drain, "received_ns": ns(at)}
              for raw, drain, at in ((THIRD, "d2", 3), (FIRST, "d1", 2), (FIRST, "d3", 1), (FIRST, "d4", 8))]  # fmt: skip
-    put(lake, QUARANTINE_DOCUMENTS, *forks, name | {"reason": "bad-type", "raw": b"x"})
+    put(lake, STAGES["documents"].quarantine, *forks, name | {"reason": "bad-type", "raw": b"x"})
     rows = ask(lake, "FROM gold.conflicts ORDER BY kind, place, lost")
     assert [
         ("/a", "lost-write", "1", "joe", '"lost"', "joe", "root", 4),

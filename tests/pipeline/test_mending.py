@@ -19,7 +19,7 @@ from weft.pipeline.checkpoint import read_record
 from weft.pipeline.kinds import SAMPLES
 from weft.pipeline.mending import repair as repairs
 from weft.pipeline.mending.repair import Repaired, repair
-from weft.pipeline.tables import BRONZE_SAMPLES
+from weft.pipeline.tables import STAGES
 from weft.pipeline.upkeep.forgotten import KEEP, Reason
 from weft.pipeline.upkeep.log import live_files, opened
 from weft.pipeline.upkeep.remove import whole
@@ -201,10 +201,10 @@ def test_rows_erased_behind_a_batch_that_is_half_done_stay_erased(later: Ground)
 def test_what_a_batch_added_is_taken_out_without_what_went_since(later: Ground) -> None:
     """Neither the rows nor the files of days that were retired meanwhile are wanted back."""
     killed_after(later, "silver")
-    delta = opened(later.lake, BRONZE_SAMPLES)
+    delta = opened(later.lake, STAGES["samples"].bronze)
     assert delta is not None
-    old = [file for file in live_files(delta, BRONZE_SAMPLES) if file.last_batch == 0]
-    whole(later.lake, BRONZE_SAMPLES, old, Reason(f"{KEEP} bronze = 1", "its age", "nobody"), 9)
+    old = [file for file in live_files(delta, STAGES["samples"].bronze) if file.last_batch == 0]
+    whole(later.lake, STAGES["samples"].bronze, old, Reason(f"{KEEP} bronze = 1", "its age", "nobody"), 9)
     for file in old:
         (later.lake.table("bronze", "samples") / file.path).unlink()
     forget_all(later)

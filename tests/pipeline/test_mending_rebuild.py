@@ -20,7 +20,7 @@ from weft.lake.importing.delimited import Reading
 from weft.lake.importing.running import Wish as Dataset
 from weft.lake.importing.running import import_files
 from weft.pipeline.mending.rebuild import Rebuild, Rebuilt, Wish
-from weft.pipeline.tables import ALL, BRONZE_SAMPLES
+from weft.pipeline.tables import ALL, STAGES
 from weft.pipeline.transforms import rebuilt
 from weft.pipeline.upkeep.forget import Choice, forget
 from weft.pipeline.upkeep.forgotten import KEEP, Reason
@@ -204,7 +204,7 @@ def test_a_row_that_was_refused_does_not_take_the_place_of_one_that_bronze_has_l
     ground.job.fold()
     before = content(ground, CHAIN)
     only = (pc.field("sequence") == 2) & (pc.field("batch") == 0)
-    some(ground.lake, BRONZE_SAMPLES, only, Reason(f"{KEEP} bronze = 30", "its age", "nobody"), 9)
+    some(ground.lake, STAGES["samples"].bronze, only, Reason(f"{KEEP} bronze = 30", "its age", "nobody"), 9)
     ground.epoch = 9
     assert "would-lose" == refusal(ground, "silver.samples")
     assert before == content(ground, CHAIN)

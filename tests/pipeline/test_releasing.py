@@ -15,7 +15,7 @@ from weft.pipeline.check import Check
 from weft.pipeline.job import Done
 from weft.pipeline.releasing import Found, Releasing, look, plan
 from weft.pipeline.ruleset import Rule, Rules
-from weft.pipeline.tables import QUARANTINE
+from weft.pipeline.tables import STAGES
 from weft.wire.samples import Series
 
 pytestmark = pytest.mark.prove("whole batches in Spark")
@@ -168,7 +168,7 @@ def test_rows_of_imported_logs_that_stay_are_counted_and_a_reason_without_rows_i
     lake = lake_of(tmp_path / "lake")
     assert 0 == lake_quarantine._imported(lake, "samples", "rule:hot")
     own, imported = ({"reason": "rule:hot", "attributes": attributes} for attributes in ([], [("dataset", "attic")]))
-    put(lake, QUARANTINE, own, imported, imported)
+    put(lake, STAGES["samples"].quarantine, own, imported, imported)
     assert 2 == lake_quarantine._imported(lake, "samples", "rule:hot")
     lake_quarantine.show("future", lake=lake.root)
     assert "no row of samples was refused as future: weft lake quarantine ls\n" == capsys.readouterr().out

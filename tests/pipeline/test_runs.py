@@ -6,7 +6,7 @@ from typing import Any
 from tests.pipeline.ground import NOW_NS
 from tests.pipeline.plain import instant, lake_of, put
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import PROGRESS, QUARANTINE, QUARANTINE_EVENTS, VIEWS
+from weft.pipeline.tables import PROGRESS, STAGES, VIEWS
 
 
 def batch(number: int, run: int | None, rows: int, refused: int = 0, job: str = "samples") -> dict[str, Any]:
@@ -33,12 +33,16 @@ def test_a_driver_is_a_row_and_so_are_batches_of_before(tmp_path: Path) -> None:
 def test_what_was_refused_is_counted_by_batch_and_reason(tmp_path: Path) -> None:
     lake = lake_of(tmp_path)
     bad = [("a", 1, "future"), ("b", 1, "future"), ("a", 2, "future"), ("a", 2, "rule:hot")]
-    put(lake, QUARANTINE, *[{"origin": o, "batch": b, "reason": r, "received_ns": NOW_NS} for o, b, r in bad])
+    put(
+        lake,
+        STAGES["samples"].quarantine,
+        *[{"origin": o, "batch": b, "reason": r, "received_ns": NOW_NS} for o, b, r in bad],
+    )
     question = "SELECT stream, batch, reason, rows, origins FROM meta.quality ORDER BY ALL"
     with Lake(lake.root) as asked:
         found = [tuple(row.values()) for row in asked.query(question).to_pylist()]
     assert [("samples", 1, "future", 2, 2), ("samples", 2, "future", 1, 1), ("samples", 2, "rule:hot", 1, 1)] == found
-    put(lake, QUARANTINE_EVENTS, {"origin": "a", "batch": 0, "reason": "too-long", "received_ns": NOW_NS})
+    put(lake, STAGES["events"].quarantine, {"origin": "a", "batch": 0, "reason": "too-long", "received_ns": NOW_NS})
     with Lake(lake.root) as asked:
         both = asked.query("SELECT * FROM meta.quality ORDER BY stream").to_pylist()
     assert ("events", 0, "too-long", 1) == tuple(both[0].values())[:4]

@@ -23,7 +23,7 @@ from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
 from weft.pipeline import digests
 from weft.pipeline.delta import PARQUET, REMOVALS, LeaseLost, Tables, configuration_of
-from weft.pipeline.tables import ALL, EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES, Table
+from weft.pipeline.tables import ALL, EDGES, PROGRESS, ROLLUP_1H, SAMPLES, STAGES, Table
 from weft.pipeline.upkeep import compact, rewrite, vacuum
 from weft.pipeline.upkeep.compact import Bundle, bundles
 from weft.pipeline.upkeep.forgotten import facts
@@ -505,10 +505,13 @@ def test_ranges_of_what_goes_and_a_row_that_repeats_a_number_has_none(tmp_path: 
     ]
     rows += [{"origin": "o", "era": 1, "sequence": n, "reason": "changed"} for n in (5, 5)]
     rows += [{"origin": None, "era": None, "sequence": 9, "reason": "no-sequence"}]
-    put(layout, QUARANTINE, *rows)
-    delta = opened(layout, QUARANTINE)
+    put(layout, STAGES["samples"].quarantine, *rows)
+    delta = opened(layout, STAGES["samples"].quarantine)
     assert delta is not None
-    found = [tuple(row.values()) for row in facts(layout, QUARANTINE, live_files(delta, QUARANTINE))]
+    found = [
+        tuple(row.values())
+        for row in facts(layout, STAGES["samples"].quarantine, live_files(delta, STAGES["samples"].quarantine))
+    ]
     assert {
         ("o", 1, 1, 3, 3), ("o", 1, 7, 7, 1), ("o", 1, None, None, 2), (None, None, None, None, 1),
     } == set(found)  # fmt: skip

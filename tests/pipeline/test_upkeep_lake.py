@@ -34,7 +34,7 @@ from weft.pipeline.fold import fresh_of
 from weft.pipeline.lease import Lease
 from weft.pipeline.settings import KeepTable, settings_of
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import BRONZE_SAMPLES, SAMPLES, VALUES, there
+from weft.pipeline.tables import SAMPLES, STAGES, VALUES, there
 from weft.pipeline.upkeep import compact, forget, forgotten, keeper, remove, retain
 from weft.pipeline.upkeep.forget import Choice
 from weft.pipeline.upkeep.log import Exchange, exchange, live_files, opened
@@ -158,12 +158,12 @@ def test_compaction_between_batches_changes_no_answer(lake: Layout, filled: Fill
     assert compacted(lake) >= 3
     assert before == tables_of(lake)
     assert last == tables.rows_of_batch(SAMPLES, 2) == 3
-    for table in (BRONZE_SAMPLES, SAMPLES):
+    for table in (STAGES["samples"].bronze, SAMPLES):
         assert before[table.full_name] == sorted(tables.read(table).toArrow().to_pylist(), key=repr), (
             "as Spark reads it"
         )
     assert (2, {1}) == (marks_of(lake, "samples").done, set(marks_of(lake, "samples").folded))
-    for table in (BRONZE_SAMPLES, SAMPLES, VALUES):
+    for table in (STAGES["samples"].bronze, SAMPLES, VALUES):
         assert all("/b0000000002-" in file for file in tables.files(table, "batch > 1")), (
             "what is to be folded lies alone"
         )
@@ -176,7 +176,7 @@ def test_compaction_between_batches_changes_no_answer(lake: Layout, filled: Fill
     ground.restart(calm._replace(watcher=pull))
     with pytest.raises(Pulled):
         ground.take(fourth[0])
-    assert {BRONZE_SAMPLES, SAMPLES} <= set(unfinished(lake))
+    assert {STAGES["samples"].bronze, SAMPLES} <= set(unfinished(lake))
     compacted(lake)
     ground.restart(calm)
     ground.take()
@@ -378,10 +378,10 @@ def test_old_days_go_by_layer(lake: Layout) -> None:
     assert [] == list(retain.due(lake, keep, FIRST + timedelta(days=30)))
     due = list(retain.due(lake, keep, FIRST + timedelta(days=31)))
     assert {"bronze", "quarantine"} == {old.table.layer for old in due}
-    (samples,) = (old for old in due if old.table is BRONZE_SAMPLES)
+    (samples,) = (old for old in due if old.table is STAGES["samples"].bronze)
     assert ({0}, 2) == ({file.last_batch for file in samples.files}, samples.waiting), "the last batch may be repeated"
     before = tables_of(lake)
-    removed = remove.whole(lake, BRONZE_SAMPLES, samples.files, samples.reason, 9)
+    removed = remove.whole(lake, STAGES["samples"].bronze, samples.files, samples.reason, 9)
     after = tables_of(lake)
     assert (len(before["bronze.samples"]) - len(after["bronze.samples"])) == removed.rows > 0
     assert {1} == {row["batch"] for row in after["bronze.samples"]}
@@ -394,7 +394,7 @@ def test_what_is_not_folded_yet_stays_however_old(filled: Filled) -> None:
     due = list(retain.due(filled.ground.lake, KeepTable(), FIRST + timedelta(days=4000)))
     old = {one.table: ([file.last_batch for file in one.files], one.waiting) for one in due}
     assert ([0], 1) == old[SAMPLES] == old[VALUES]
-    assert ([0, 0], 2) == old[BRONZE_SAMPLES], "a file a segment"
+    assert ([0, 0], 2) == old[STAGES["samples"].bronze], "a file a segment"
 
 
 # The driver's own.

@@ -49,10 +49,10 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     """
     from weft.cli.lake import open_layout
     from weft.pipeline.sql import Lake
-    from weft.pipeline.tables import QUARANTINE
+    from weft.pipeline.tables import STAGES
 
     with Lake(open_layout(lake).root) as asked:
-        found = asked.query(SUMS).to_pylist() if QUARANTINE in asked.tables() else []
+        found = asked.query(SUMS).to_pylist() if STAGES["samples"].quarantine in asked.tables() else []
     if json:
         print_compact(found)
         return

@@ -19,7 +19,7 @@ from weft.base.errors import UserError
 from weft.base.paths import is_under
 from weft.pipeline.scan import quoted
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION, Table
+from weft.pipeline.tables import CONFIGURATION, EVENTS, STAGES, Table
 
 MICROSECOND: Final = 1_000
 COUNTER_BITS: Final = 40
@@ -170,7 +170,7 @@ def _state(asked: Lake, number: int, subtrees: tuple[str, ...]) -> State:
 
 
 def _refused(asked: Lake) -> int:
-    if QUARANTINE_CONFIGURATION not in asked.tables():
+    if STAGES["configuration"].quarantine not in asked.tables():
         return 0
     (row,) = asked.query(REFUSED).to_pylist()
     return int(row["count"])

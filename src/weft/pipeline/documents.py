@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from weft.base.errors import UserError
 from weft.pipeline.scan import quoted
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
+from weft.pipeline.tables import DOCUMENTS, STAGES
 from weft.pipeline.views.documents import PREFIX
 from weft.wire.document.sums import rank
 
@@ -94,7 +94,7 @@ def _sessions(asked: Lake) -> list[Session]:
 def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
     """Bodies in quarantine whose numbers silver has with another body, by source and number."""
     found: dict[tuple[str, int], list[bytes]] = {}
-    if QUARANTINE_DOCUMENTS not in asked.tables():
+    if STAGES["documents"].quarantine not in asked.tables():
         return found
     for row in asked.query(FORKS.format(session=quoted(session))).to_pylist():
         found.setdefault((row["source"], row["sequence"]), []).append(row["raw"])

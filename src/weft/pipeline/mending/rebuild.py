@@ -162,7 +162,7 @@ class Rebuild:
         """The drains of imported logs. Their rows keep the order of their import and stay as they are."""
         if self.job.kind.stream != "samples":
             return []
-        claims = self.tables.read(tables.BRONZE_SAMPLES).select("drain", F.col("attributes")[ATTRIBUTE].alias("name"))
+        claims = self.tables.read(self.job.kind.bronze).select("drain", F.col("attributes")[ATTRIBUTE].alias("name"))
         named = claims.where("name is not null").distinct().collect()
         return sorted(proven((row["drain"], row["name"]) for row in named))
 

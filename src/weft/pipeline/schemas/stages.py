@@ -1,9 +1,27 @@
-"""The stages before silver: rows as received, and rows that silver refused."""
+"""The three tables of each stream: rows as received, rows that silver refused, and silver."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.lake.schemas import BRONZE, Column
+from weft.pipeline.schemas.silver import (
+    CATALOG,
+    CONFIGURATION,
+    DOCUMENTS,
+    EVENTS,
+    LOGS,
+    MESSAGES,
+    SAMPLES,
+    STORE,
+)
 from weft.pipeline.schemas.table import Table, table_of
+
+
+class Stages(NamedTuple):
+    """The tables that a row of a stream can be in."""
+
+    bronze: Table
+    quarantine: Table
+    silver: Table
 
 
 def _bronze(stream: str) -> Table:
@@ -26,19 +44,8 @@ def _quarantine(stream: str) -> Table:
     )
 
 
-BRONZE_SAMPLES: Final = _bronze("samples")
-BRONZE_MESSAGES: Final = _bronze("messages")
-BRONZE_EVENTS: Final = _bronze("events")
-BRONZE_STORE: Final = _bronze("store")
-BRONZE_CATALOG: Final = _bronze("catalog")
-BRONZE_LOGS: Final = _bronze("logs")
-BRONZE_DOCUMENTS: Final = _bronze("documents")
-BRONZE_CONFIGURATION: Final = _bronze("configuration")
-QUARANTINE: Final = _quarantine("samples")
-QUARANTINE_MESSAGES: Final = _quarantine("messages")
-QUARANTINE_EVENTS: Final = _quarantine("events")
-QUARANTINE_STORE: Final = _quarantine("store")
-QUARANTINE_CATALOG: Final = _quarantine("catalog")
-QUARANTINE_LOGS: Final = _quarantine("logs")
-QUARANTINE_DOCUMENTS: Final = _quarantine("documents")
-QUARANTINE_CONFIGURATION: Final = _quarantine("configuration")
+STAGES: Final = {
+    silver.name: Stages(_bronze(silver.name), _quarantine(silver.name), silver)
+    for silver in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS, CONFIGURATION)
+}
+"""Every stream that has a job, by name, in the order in which jobs start."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from weft.lake.schemas import Column
 from weft.pipeline.schemas.silver import CONFIGURATION, DOCUMENTS, EVENTS
-from weft.pipeline.schemas.stages import QUARANTINE_DOCUMENTS
+from weft.pipeline.schemas.stages import STAGES
 from weft.pipeline.schemas.table import table_of
 from weft.pipeline.views.configuration import VERSIONS
 from weft.pipeline.views.view import View
@@ -73,4 +73,4 @@ LEFT JOIN versions ON versions.key = gone.key AND versions.step <= gone.reign AN
 LEFT JOIN writes AS stands ON stands.number = versions.number
 """.replace("@VERSIONS", VERSIONS)
 _SQL: Final = " UNION ALL ".join(f"({one})" for one in (_STORE, _SHOWN, _FORKS, _WRITES))
-VIEWS: Final = (View(CONFLICTS, (EVENTS, CONFIGURATION, DOCUMENTS, QUARANTINE_DOCUMENTS), _SQL),)
+VIEWS: Final = (View(CONFLICTS, (EVENTS, CONFIGURATION, DOCUMENTS, STAGES["documents"].quarantine), _SQL),)

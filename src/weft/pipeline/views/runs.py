@@ -3,9 +3,9 @@
 from typing import Final
 
 from weft.lake.schemas import Column
-from weft.pipeline.schemas import stages
 from weft.pipeline.schemas.meta import PROGRESS
-from weft.pipeline.schemas.table import Table, table_of
+from weft.pipeline.schemas.stages import STAGES
+from weft.pipeline.schemas.table import table_of
 from weft.pipeline.views.view import View
 
 RUNS: Final = table_of(
@@ -51,16 +51,7 @@ QUALITY: Final = table_of(
         Column("last_received", "timestamp", "when the last of them arrived", optional=True),
     ),
 )
-QUARANTINES: Final[tuple[Table, ...]] = (
-    stages.QUARANTINE,
-    stages.QUARANTINE_MESSAGES,
-    stages.QUARANTINE_EVENTS,
-    stages.QUARANTINE_STORE,
-    stages.QUARANTINE_CATALOG,
-    stages.QUARANTINE_LOGS,
-    stages.QUARANTINE_DOCUMENTS,
-    stages.QUARANTINE_CONFIGURATION,
-)
+QUARANTINES: Final = tuple(stages.quarantine for stages in STAGES.values())
 _QUALITY: Final = """
 SELECT '@STREAM' AS stream, batch, reason, count(*) AS rows, count(DISTINCT origin) AS origins,
        min(make_timestamptz(received_ns // 1000)) AS first_received,
