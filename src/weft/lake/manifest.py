@@ -4,9 +4,9 @@ A manifest is one line of canonical JSON: keys sorted, no spaces, UTF-8, LF. `pr
 manifest before it, so a reader that knows one digest can verify everything that follows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b, sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -166,6 +166,15 @@ def origin_of(name: str, era: int | None) -> Origin:
             return Origin(name, era)
         return Origin(node if node.hex() == name else name, era)
     return Origin(name, era)
+
+
+def vector_of(rows: Iterable[Mapping[str, Any]]) -> VersionVector:
+    """The numbers in rows of tables that have origin, era, first and last; a row whose `first` is null has none."""
+    return VersionVector(
+        (origin_of(row["origin"], row["era"]), [(row["first"], row["last"])])
+        for row in rows
+        if row["first"] is not None
+    )
 
 
 def name_of(node: bytes | str) -> str:

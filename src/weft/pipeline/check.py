@@ -7,7 +7,7 @@ every other difference is a hole or a contradiction, and is reported.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,11 +25,10 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.tablenumbers import TWINS_OF, TableNumbers, numbers_in, union
 from weft.pipeline.tables import STAGES, Table, there
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
-from weft.pipeline.upkeep.log import opened
+from weft.pipeline.upkeep.log import live_files, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import DeltaTable
 
 EXIT: Final = {"equal": 0, "behind": 1, "broken": 2, "unproved": 3}
 SHOWN_RANGES: Final = 100
@@ -160,10 +159,9 @@ class Check:
 
     def _look_at_files(self, table: Table) -> None:
         """Check that each file in the log exists, with the size and row count that the log gives."""
-        from deltalake import DeltaTable
-
-        root = self.layout.table(table.layer, table.name)
-        for path, size, rows in _named_files(DeltaTable(root)):
+        root, delta = self.layout.table(table.layer, table.name), opened(self.layout, table)
+        assert delta is not None, table.full_name
+        for path, size, rows, *_ in live_files(delta, table):
             file = root / path
             if not file.exists():
                 self.differences.append(Difference(f"the log of {table.full_name} names {path}, which is gone", {}))
@@ -247,14 +245,6 @@ class _Stream:
 
     def _say(self, what: str, ranges: dict[str, str] | None = None) -> None:
         self.differences.append(Difference(f"{self.stream}: {what}", ranges or {}))
-
-
-def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
-    import pyarrow as pa
-
-    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"]).to_pydict()
-    for path, size, rows in zip(actions["path"], actions["size_bytes"], actions["num_records"], strict=True):
-        yield Path(path), size, rows
 
 
 def _rows_in(file: Path) -> int | None:

@@ -27,6 +27,11 @@ from weft.lake.files import put_here
 from weft.lake.manifest import name_of, origin_of
 from weft.pipeline.intake import Intake, Loss
 
+RETURNED: Final = "returned"
+"""The reason under which numbers are saved that stay hollow although silver has their samples.
+
+They were released from quarantine, or came after they had been announced lost. They are covered, and so do not count as lost.
+"""
 BATCHES_KEPT: Final = 3  # states on disk: that before and that after the last batch are needed; one more is for people
 
 

@@ -29,6 +29,7 @@ from weft.lake.files import put_here
 from weft.lake.manifest import origin_of
 from weft.pipeline.batch import SMALL_ROWS_MAX, Batch, Outcome
 from weft.pipeline.batch import shift_for as width_for
+from weft.pipeline.coverage import RETURNED, Coverage
 from weft.pipeline.kinds import SAMPLES as SAMPLES_KIND
 from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.rules import lenient
@@ -44,16 +45,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from weft.pipeline.checkpoint import Checkpoint
-    from weft.pipeline.coverage import Coverage
     from weft.pipeline.job import Job  # tidy: a release is a batch and needs all parts of the job
     from weft.pipeline.sampled import Known
     from weft.pipeline.steps import Steps
 
-RETURNED: Final = "returned"
-"""The reason under which coverage saves released numbers, so that they stay hollow.
-
-They are kept like announced losses, but are covered, and so do not count as lost.
-"""
 FILE: Final = "returning.json"
 AGAIN: Final = "weft lake run --once, and then again"
 
@@ -125,7 +120,7 @@ def plan(job: "Job", reason: str, passing: VersionVector) -> None:
     put_here(_path(job.checkpoint), msgspec.json.encode(Wanted(number, reason, passing.encode())))
 
 
-def note_released(coverage: "Coverage", numbers: VersionVector) -> None:
+def note_released(coverage: Coverage, numbers: VersionVector) -> None:
     """Record in the coverage that these numbers were released: they stay hollow."""
     coverage.lost.setdefault(RETURNED, VersionVector()).update(numbers)
     coverage.hollow.update(numbers)

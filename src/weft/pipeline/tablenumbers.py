@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from weft.base.vectors import VersionVector
-from weft.lake.manifest import origin_of
+from weft.lake.manifest import origin_of, vector_of
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import TWINS, Table
@@ -69,10 +69,7 @@ def numbers_in(asked: Lake, table: Table, upto: int) -> TableNumbers:
 
 def ranges_in(asked: Lake, sql: str) -> VersionVector:
     """The union of the ranges that a query returns: origin, era, first and last."""
-    numbers = VersionVector()
-    for row in asked.query(sql).to_pylist():
-        numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
-    return numbers
+    return vector_of(asked.query(sql).to_pylist())
 
 
 def union(parts: Iterable[TableNumbers]) -> VersionVector:

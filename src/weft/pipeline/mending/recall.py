@@ -16,7 +16,7 @@ from weft.lake.manifest import SegmentFault, origin_of
 from weft.lake.offsets import At
 from weft.lake.reader import Source
 from weft.pipeline import tables
-from weft.pipeline.coverage import Coverage, Hole
+from weft.pipeline.coverage import RETURNED, Coverage, Hole
 from weft.pipeline.intake import Intake, Loss, ends_of, intake_between, losses_of, received_of
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.sql import Lake
@@ -24,8 +24,6 @@ from weft.pipeline.tablenumbers import TWINS_OF, numbers_in, ranges_in, union
 from weft.pipeline.tables import COMPLETENESS
 from weft.pipeline.upkeep import forgotten
 
-RETURNED: Final = "returned"
-"""Reason of a lost number whose sample is in silver: it came after the loss was announced, and has no pair."""
 LATE: Final = """
 SELECT origin, era, sequence AS first, sequence AS last FROM silver.samples WHERE list_contains(flags, 'after-lost')
 """

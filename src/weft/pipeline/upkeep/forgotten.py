@@ -27,12 +27,12 @@ import msgspec
 from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
-from weft.lake.manifest import origin_of
-from weft.pipeline.delta import PARQUET, created, data_file, transact
+from weft.lake.manifest import vector_of
+from weft.pipeline.delta import PARQUET, created, data_file
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
-from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
+from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, opened
 from weft.pipeline.upkeep.rewrite import asked, file_schema
 
 if TYPE_CHECKING:
@@ -164,11 +164,8 @@ def gone_from(accounted: "pa.Table", *tables: Table) -> Gone:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    numbers = VersionVector()
     wanted = accounted.filter(pc.is_in(accounted.column("table"), pa.array([table.full_name for table in tables])))
-    for row in wanted.select(["origin", "era", "first", "last"]).to_pylist():
-        if row["first"] is not None:
-            numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    numbers = vector_of(wanted.select(["origin", "era", "first", "last"]).to_pylist())
     return Gone(numbers, pc.sum(wanted.column("rows")).as_py() or 0)
 
 
@@ -230,22 +227,15 @@ def _counted(layout: Layout, table: Table) -> int:
 def _append(layout: Layout, note: Note, epoch: int) -> None:
     """Add the rows of a removal to `meta.forgotten`, which is created first if it does not exist."""
     import pyarrow.parquet as pq
-    from deltalake import CommitProperties, DeltaTable, Transaction
-    from deltalake.transaction import AddAction
 
     path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
     if opened(layout, FORGOTTEN) is None:
         created(layout, FORGOTTEN)
-    now_ms = round(datetime.now(UTC).timestamp() * 1000)
-    properties = CommitProperties(
-        custom_metadata={APP: "account", "weft.lease": str(epoch)},
-        app_transactions=[Transaction(COUNTED, note.number, now_ms), Transaction(APP, epoch, now_ms)],
-    )
     file = path / f"a{note.number:010d}-{uuid.uuid4().hex}-0000.parquet"
     pq.write_table(_table(note), file, **PARQUET)
     new = data_file(path, FORGOTTEN, file)
-    added = AddAction(new.path, new.size, new.partition, now_ms, data_change=True, stats=new.statistics)
-    transact(layout, FORGOTTEN, DeltaTable(path), [added], properties)
+    apps = {COUNTED: note.number}
+    exchange(layout, Exchange(FORGOTTEN, (), (new,), "account", is_rearranged=False, apps=apps), epoch)
 
 
 def _table(note: Note) -> "pa.Table":

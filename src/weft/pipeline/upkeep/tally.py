@@ -7,13 +7,11 @@ may be removed only after they were counted; retention and `weft lake forget` ch
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
-from weft.lake.manifest import name_of, origin_of
+from weft.lake.manifest import name_of, vector_of
 from weft.pipeline.delta import PARQUET, DataFile, data_file
 from weft.pipeline.tables import COMPLETENESS, STAGES
 from weft.pipeline.upkeep.forgotten import COUNTED, accounts
@@ -61,19 +59,11 @@ def _changes(removals: list[dict[str, Any]], known: int) -> Changes:
         if row["number"] > known:
             changes[COLUMNS[row["table"]]][row["stream"], row["origin"], row["era"]] += row["rows"]
     for stream in {row["stream"] for row in removals}:
-        now = _numbers(row for row in removals if row["stream"] == stream)
-        before = _numbers(row for row in removals if row["stream"] == stream and row["number"] <= known)
+        now = vector_of(row for row in removals if row["stream"] == stream)
+        before = vector_of(row for row in removals if row["stream"] == stream and row["number"] <= known)
         for origin, ranges in now - before:
             changes["received"][stream, name_of(origin.node), origin.era] += ranges.count
     return changes | {"forgotten": Counter({key: -count for key, count in changes["received"].items()})}
-
-
-def _numbers(removals: Iterable[dict[str, Any]]) -> VersionVector:
-    numbers = VersionVector()
-    for row in removals:
-        if row["first"] is not None:
-            numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
-    return numbers
 
 
 def _lowered(layout: Layout, file: LiveFile, changes: Changes) -> DataFile | None:
