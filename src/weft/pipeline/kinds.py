@@ -4,12 +4,13 @@ Job, batch and check are the same for every stream.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import catalog, configuration, documents, events, logs, messages, samples, store
-from weft.pipeline.transforms.columns import content_hash, value_of
+from weft.pipeline.transforms.columns import content_hash, to_silver, with_others
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,19 +27,30 @@ class Kind(NamedTuple):
     bronze: Table
     quarantine: Table
     silver: Table
-    more: tuple[Table, ...]
+    silver_columns: "Callable[[], dict[str, Column]]"
+    """The columns of silver that bronze lacks, as expressions over a row of bronze."""
+    content: tuple[str, ...]
+    """The columns of silver by which a repeated row is compared with the first one."""
+    more: tuple[Table, ...] = ()
     """More tables that only its job writes."""
-    to_silver: "Callable[[DataFrame], DataFrame]"
-    bronze_hash: "Callable[[], Column]"
-    """A hash of the content of a bronze row: equal for a repeated row, by whatever way it came."""
-    silver_hash: "Callable[[], Column]"
-    """The same hash, computed from a row of silver."""
     is_dense: bool = True
     """True: every number is expected, so an absent one is missing."""
     runs_on: bool = False
     """True: its numbers continue from era to era, and only the first era begins with 1."""
     seen: tuple[str, str, str] = ("node", "at", "received")
     """SQL for silver: the owner of a row, its origin's time stamp, and its arrival."""
+
+    def to_silver(self, rows: "DataFrame") -> "DataFrame":
+        """Accepted rows of bronze as rows of silver."""
+        return to_silver(rows, _made(self.stream))
+
+    def bronze_hash(self) -> "Column":
+        """A hash of the content of a bronze row: equal for a repeated row, by whatever way it came."""
+        return content_hash(self.content, self.silver_columns())
+
+    def silver_hash(self) -> "Column":
+        """The same hash, computed from a row of silver."""
+        return content_hash(self.content, {})
 
     @property
     def own(self) -> tuple[Table, ...]:
@@ -54,74 +66,45 @@ class Kind(NamedTuple):
 SAMPLES: Final = Kind(
     "samples",
     *tables.STAGES["samples"],
+    samples.silver_columns,
+    samples.CONTENT,
     (
         *(tables.VALUES, tables.SERIES, tables.EDGES, tables.TWINS),
         *(tables.ROLLUP_1M, tables.ROLLUP_1H, tables.ROLLUP_1D, tables.CORRECTIONS, tables.ANOMALIES, tables.LATE),
         tables.LATEST,
     ),
-    samples.to_samples,
-    lambda: content_hash(value_of("value"), value_of("base")),
-    content_hash,
 )
 MESSAGES: Final = Kind(
-    "messages",
-    *tables.STAGES["messages"],
-    (),
-    messages.to_messages,
-    messages.bronze_hash,
-    messages.silver_hash,
-    is_dense=False,
+    "messages", *tables.STAGES["messages"], messages.silver_columns, messages.CONTENT, is_dense=False
 )
-EVENTS: Final = Kind(
-    "events",
-    *tables.STAGES["events"],
-    (),
-    events.to_events,
-    events.bronze_hash,
-    events.silver_hash,
-)
-STORE: Final = Kind(
-    "store",
-    *tables.STAGES["store"],
-    (),
-    store.to_store,
-    store.bronze_hash,
-    store.silver_hash,
-)
+EVENTS: Final = Kind("events", *tables.STAGES["events"], events.silver_columns, events.CONTENT)
+STORE: Final = Kind("store", *tables.STAGES["store"], store.silver_columns, store.CONTENT)
 CATALOG: Final = Kind(
     "catalog",
     *tables.STAGES["catalog"],
-    (),
-    catalog.to_catalog,
-    catalog.bronze_hash,
-    catalog.silver_hash,
+    catalog.silver_columns,
+    catalog.CONTENT,
     seen=("broker", "at", "received"),
 )
 LOGS: Final = Kind(
     "logs",
     *tables.STAGES["logs"],
-    (),
-    logs.to_logs,
-    logs.bronze_hash,
-    logs.silver_hash,
+    logs.silver_columns,
+    logs.CONTENT,
     seen=("broker", "at", "received"),
 )
 DOCUMENTS: Final = Kind(
     "documents",
     *tables.STAGES["documents"],
-    (),
-    documents.to_documents,
-    documents.bronze_hash,
-    documents.silver_hash,
+    documents.silver_columns,
+    documents.CONTENT,
     seen=("origin", f"if(eff between 0 and {LATEST_S}, timestamp_micros(bigint(eff * 1e6)), null)", "received_at"),
 )
 CONFIGURATION: Final = Kind(
     "configuration",
     *tables.STAGES["configuration"],
-    (),
-    configuration.to_configuration,
-    configuration.bronze_hash,
-    configuration.silver_hash,
+    configuration.silver_columns,
+    configuration.CONTENT,
     runs_on=True,
     seen=("origin", "at", "at"),
 )
@@ -129,3 +112,9 @@ KINDS: Final = {
     kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS, CONFIGURATION)
 }
 """Every stream that has a job, by name."""
+
+
+@cache
+def _made(stream: str) -> "tuple[Column, ...]":
+    kind = KINDS[stream]
+    return with_others(kind.silver.schema.names, **kind.silver_columns())

@@ -1,32 +1,16 @@
 """From bronze to `silver.catalog`: every change of an instance of a service, each once (CAT-040)."""
 
 from functools import cache
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from weft.pipeline.judging import OF_CHANGES
-from weft.pipeline.tables import CATALOG
-from weft.pipeline.transforms.columns import day_of, instant_of, with_others
+from weft.pipeline.transforms.columns import day_of, instant_of
 
-
-def to_catalog(rows: DataFrame) -> DataFrame:
-    """Accepted rows of bronze as changes.
-
-    Grain: one change of one instance. Key: (origin, era, sequence). Columns: `silver.catalog`.
-    """
-    return rows.select(*_changes())
-
-
-def bronze_hash() -> Column:
-    """A hash of the columns of a bronze row that make up a change."""
-    attribute = F.col("attributes")
-    return F.xxhash64(F.col("key"), F.col("body"), *[attribute[name] for name in OF_CHANGES], F.col("at_ns"))
-
-
-def silver_hash() -> Column:
-    """The same hash, from a row of silver."""
-    return F.xxhash64("name", "record", *OF_CHANGES, "at_ns")
+CONTENT: Final = ("name", "record", *OF_CHANGES, "at_ns")
+"""The columns by which a repeated change is compared with the first one."""
 
 
 def misfits() -> list[tuple[str, Column]]:
@@ -40,12 +24,12 @@ def misfits() -> list[tuple[str, Column]]:
 
 
 @cache
-def _changes() -> tuple[Column, ...]:
+def silver_columns() -> dict[str, Column]:
+    """How an accepted row of bronze becomes a change of one instance. Grain: one change. Key: (origin, era, sequence)."""
     attribute = F.col("attributes")
     texts = {name: attribute[name] for name in OF_CHANGES}
     rest = {name: F.nullif(attribute[name], F.lit("")) for name in ("reason", "health", "owner", "observed_ip", "net")}
-    return with_others(
-        CATALOG.schema.names,
+    return dict(
         broker=F.col("origin"),
         index=F.col("sequence"),
         at=instant_of("at_ns"),

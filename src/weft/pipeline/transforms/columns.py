@@ -4,7 +4,7 @@ Each part of an expression costs a call into the JVM, and a few hundred calls ar
 expressions that every batch uses are built once and cached.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -25,6 +25,14 @@ def columns(*names: str) -> tuple[Column, ...]:
 def with_others(names: Iterable[str], **made: Column) -> tuple[Column, ...]:
     """The named columns in order, with those of `made` in their place: a `select` that guarantees the schema."""
     return tuple(made[name].alias(name) if name in made else F.col(name) for name in names)
+
+
+def to_silver(rows: DataFrame, made: Sequence[Column]) -> DataFrame:
+    """Accepted rows of bronze as rows of silver.
+
+    Grain: one record of the stream. Key: (origin, era, sequence). Columns: `made`, those of the stream's table in silver.
+    """
+    return rows.select(*made)
 
 
 def batch_mark(number: int) -> Column:
@@ -80,9 +88,12 @@ def definition_hash() -> Column:
     return F.xxhash64("config_name", "detail", "type", "param", labels)
 
 
-def content_hash(value: Column | str = "value", base: Column | str = "base") -> Column:
-    """A hash of a sample's content: equal for a repeated row, by whatever way it came."""
-    return F.xxhash64("series", "at_ns", value, "value_long", base, "base_long", "text")
+def content_hash(content: Iterable[str], made: Mapping[str, Column]) -> Column:
+    """A hash of some columns of silver: equal for a repeated row, by whatever way it came.
+
+    `made`: for a row of bronze, those of the columns that it lacks, as expressions; for a row of silver, nothing.
+    """
+    return F.xxhash64(*[made.get(name, name) for name in content])
 
 
 def value_of(name: str) -> Column:

@@ -1,31 +1,16 @@
 """From bronze to `silver.documents`: every operation of every session once, whichever nodes delivered it (GSP-034)."""
 
 from functools import cache
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from weft.pipeline.judging import SOURCE
-from weft.pipeline.tables import DOCUMENTS
-from weft.pipeline.transforms.columns import day_of, instant_of, with_others
+from weft.pipeline.transforms.columns import day_of, instant_of
 
-
-def to_documents(rows: DataFrame) -> DataFrame:
-    """Accepted rows of bronze as operations.
-
-    Grain: one operation. Key: (origin, era, sequence), hence (session, source, sequence). Columns: `silver.documents`.
-    """
-    return rows.select(*_operations())
-
-
-def bronze_hash() -> Column:
-    """A hash of the bytes of an operation, from a row of bronze: time of receipt and sender differ from node to node."""
-    return F.xxhash64("raw")
-
-
-def silver_hash() -> Column:
-    """The same hash, from a row of silver."""
-    return F.xxhash64("body")
+CONTENT: Final = ("body",)
+"""The column by which a repeated operation is compared with the first one: time of receipt and sender differ from node to node."""
 
 
 def misfits() -> list[tuple[str, Column]]:
@@ -48,27 +33,30 @@ def _eff() -> Column:
 
 
 @cache
-def _operations() -> tuple[Column, ...]:
+def silver_columns() -> dict[str, Column]:
+    """How an accepted row of bronze becomes an operation.
+
+    Grain: one operation. Key: (origin, era, sequence), hence (session, source, sequence).
+    """
     attribute = F.col("attributes")
     origin = F.col("origin")
     inert = F.nullif(attribute["inert"], F.lit(""))
-    return with_others(
-        DOCUMENTS.schema.names,
-        session=F.expr("left(origin, length(origin) - 33)"),
-        source=F.substring_index(origin, "/", -1),
-        eff=_eff(),
-        timestamp_raw=F.coalesce(attribute["ts"], F.lit("")),
-        verb=F.col("key"),
-        reference=F.coalesce(attribute["ref"], F.lit("")),
-        by=F.nullif(attribute["by"], F.lit("")),
-        origsource=attribute["osource"],
-        origsequence=attribute["oseq"].try_cast("bigint"),
-        inert_reason=inert,
-        signer=F.lit(None).cast("string"),
-        received_at=instant_of("received_ns"),
-        received_from=attribute["from"],
-        body=F.col("raw"),
-        outcome=F.concat(F.lit("inert:"), inert),
-        schema=attribute["schema"],
-        day=day_of("received_ns"),
-    )
+    return {
+        "session": F.expr("left(origin, length(origin) - 33)"),
+        "source": F.substring_index(origin, "/", -1),
+        "eff": _eff(),
+        "timestamp_raw": F.coalesce(attribute["ts"], F.lit("")),
+        "verb": F.col("key"),
+        "reference": F.coalesce(attribute["ref"], F.lit("")),
+        "by": F.nullif(attribute["by"], F.lit("")),
+        "origsource": attribute["osource"],
+        "origsequence": attribute["oseq"].try_cast("bigint"),
+        "inert_reason": inert,
+        "signer": F.lit(None).cast("string"),
+        "received_at": instant_of("received_ns"),
+        "received_from": attribute["from"],
+        "body": F.col("raw"),
+        "outcome": F.concat(F.lit("inert:"), inert),
+        "schema": attribute["schema"],
+        "day": day_of("received_ns"),
+    }

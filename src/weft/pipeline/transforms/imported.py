@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from weft.pipeline.tables import TWINS, VALUES
 from weft.pipeline.transforms import values
 from weft.pipeline.transforms.columns import columns, content_hash, is_paired, same_origin, value_of, with_others
+from weft.pipeline.transforms.samples import CONTENT, silver_columns
 
 AMBIGUOUS = "ambiguous"
 EXACT_MAX = 1 << 53  # below it a double holds every integer exactly
@@ -53,7 +54,7 @@ def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
 def duplicates_of(rows: DataFrame, batch: Column) -> DataFrame:
     """The new rows of `twins` that are duplicates. Grain and key: one row, its id. Columns: `meta.twins`."""
     of_era, of_sequence = F.col("of.era").alias("of_era"), F.col("of.sequence").alias("of_sequence")
-    content = content_hash(value_of("value"), value_of("base")).alias("said")
+    content = content_hash(CONTENT, silver_columns()).alias("said")
     again = rows.where("file is null and twin > 1")
     return again.select(*columns(*_ID), of_era, of_sequence, content, batch.alias("batch")).select(*TWINS.schema.names)
 

@@ -1,39 +1,21 @@
 """From bronze to `silver.logs`: every log record that a broker received, each once (LOG-005)."""
 
 from functools import cache
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from weft.pipeline.judging import OF_LOGS
-from weft.pipeline.tables import LOGS
-from weft.pipeline.transforms.columns import day_of, instant_of, with_others
+from weft.pipeline.transforms.columns import day_of, instant_of
 
 FORM = (
     "ts double, net string, level string, service string, instance string, logger string, message string, seq bigint, "
     "fields string, repeated bigint, lost struct<`from`:bigint,to:bigint>"
 )
 """The fields that silver takes from a record in normal form."""
-HASHED = ("level", "service", "instance", "seq", "logger", "message", "repeated")
-
-
-def to_logs(rows: DataFrame) -> DataFrame:
-    """Accepted rows of bronze as log records.
-
-    Grain: one record. Key: (origin, era, sequence). Columns: `silver.logs`.
-    """
-    return rows.select(*_records())
-
-
-def bronze_hash() -> Column:
-    """A hash of the fields of a bronze row that make up a record."""
-    form = _form()
-    return F.xxhash64(*[form[name] for name in HASHED], "at_ns")
-
-
-def silver_hash() -> Column:
-    """The same hash, from a row of silver."""
-    return F.xxhash64(*HASHED, "at_ns")
+CONTENT: Final = ("level", "service", "instance", "seq", "logger", "message", "repeated", "at_ns")
+"""The columns by which a repeated record is compared with the first one."""
 
 
 def misfits() -> list[tuple[str, Column]]:
@@ -49,11 +31,11 @@ def _form() -> Column:
 
 
 @cache
-def _records() -> tuple[Column, ...]:
+def silver_columns() -> dict[str, Column]:
+    """How an accepted row of bronze becomes a log record. Grain: one record. Key: (origin, era, sequence)."""
     form = _form()
     fields = {name: form[name] for name in (*OF_LOGS, "seq", "logger", "net", "fields", "repeated")}
-    return with_others(
-        LOGS.schema.names,
+    return dict(
         broker=F.col("origin"),
         at=instant_of("at_ns"),
         received=instant_of("received_ns"),

@@ -1,12 +1,22 @@
 """From bronze to `silver.samples`: typed, each number once, with flags."""
 
 from functools import cache
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import SAMPLES
 from weft.pipeline.transforms.columns import day_of, instant_of, milliseconds, value_of, with_others
+
+CONTENT: Final = ("series", "at_ns", "value", "value_long", "base", "base_long", "text")
+"""The columns by which a repeated sample is compared with the first one."""
+
+
+@cache
+def silver_columns() -> dict[str, Column]:
+    """How an accepted row of bronze becomes a sample of a node, on time. Grain: one sample. Key: (origin, era, sequence)."""
+    return _samples((), is_late=False) | {"dataset": F.lit(None).cast("string")}
 
 
 def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool = False) -> DataFrame:
