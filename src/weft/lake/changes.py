@@ -13,10 +13,9 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.base.records import StreamRecord
 from weft.lake import body as bodies
+from weft.lake.schemas import LONG_MAX, LONG_MIN
 from weft.wire.store import path as paths
 
-LONG_MAX: Final = (1 << 63) - 1
-LONG_MIN: Final = -(1 << 63)
 WORD_MAX: Final = (1 << 64) - 1  # the greatest integer that MessagePack and our JSON have without a tag
 USERS: Final = (None, "auth")
 """The path below which a store keeps its users."""

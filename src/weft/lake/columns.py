@@ -20,17 +20,14 @@ from weft.lake import manifest as manifests
 from weft.lake import schemas
 from weft.lake.changes import change_of, is_of_users
 from weft.lake.layout import STREAMS
+from weft.lake.schemas import LONG_MAX, LONG_MIN
 from weft.lake.series import SeriesDefinition, define
 from weft.wire import samples
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONG_MAX: Final = (1 << 63) - 1
-LONG_MIN: Final = -(1 << 63)
 ROWS_MAX: Final = 250_000  # samples of one record; a higher count is bad data, not a range of numbers
-LABELS_MAX: Final = 64  # labels of one series
-LABEL_BYTES_MAX: Final = 1024  # characters of a name or a label
 BATCH: Final = b"\x94\x01"
 """How the payload of a sample batch begins: a MessagePack array of four whose first element is 1 (MEA-022)."""
 
@@ -288,7 +285,7 @@ class SampleColumns:
         labels = labels if isinstance(labels, dict) else {}
         detail, kind, param = (str(record.attributes.get(name, usual)) for name, usual in _DEFAULTS)
         definition = define(record.key, detail, kind, param, {str(key): str(entry) for key, entry in labels.items()})
-        index = -1 if _too_long(definition) else self._index(definition)
+        index = -1 if definition.is_too_long() else self._index(definition)
         if index < 0:
             error = "too-long"
         row = self.runs.total
@@ -361,14 +358,6 @@ def _definition(series: samples.Series) -> SeriesDefinition:
     """The definition of a series in the lake. The parameter has a column of its own and is not repeated as a label."""
     labels = {name: text for name, text in series.labels.items() if name != samples.PARAM}
     return define(series.config_name, series.detail, series.type, series.param, labels)
-
-
-def _too_long(definition: SeriesDefinition) -> bool:
-    """Whether a definition has too many labels, or a text that is too long."""
-    if len(definition.labels) > LABELS_MAX:
-        return True
-    texts = [*definition[:4], *(text for label in definition.labels for text in label)]
-    return any(len(text) > LABEL_BYTES_MAX for text in texts)
 
 
 def _single(payload: bytes) -> tuple[str | None, Any]:

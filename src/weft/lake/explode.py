@@ -4,12 +4,14 @@ Text that is equal for all rows of a series or of a record becomes a dictionary:
 text is hashed once per row. Readers see plain strings, since the file carries no Arrow schema (LAK-020).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from weft.lake import schemas
+from weft.lake.schemas import LONG_MAX, LONG_MIN
 from weft.wire import samples
 
 if TYPE_CHECKING:
@@ -17,10 +19,8 @@ if TYPE_CHECKING:
 
     from weft.lake.columns import SampleColumns  # tidy: imported late, because it needs PyArrow
 
-LONG_MAX: Final = (1 << 63) - 1
-LONG_MIN: Final = -(1 << 63)
 NS_PER_MS: Final = 1_000_000
-_SERIES_TEXTS: Final = ("config_name", "detail", "type", "param")
+SERIES_TEXTS: Final = ("config_name", "detail", "type", "param")
 
 
 def sample_table(columns: "SampleColumns") -> "pa.Table":
@@ -69,7 +69,7 @@ def _shared(columns: "SampleColumns", run_of_row: "pa.Array") -> "dict[str, pa.A
     }
     arrays = {name: values.take(run_of_row) for name, values in spread.items()}
     arrays["sequence"] = pc.add(pa.array(start, pa.int64()).take(run_of_row), _counting(total))
-    arrays["origin"] = _dictionary(runs.origin, run_of_row)
+    arrays["origin"] = repeated_text(runs.origin, run_of_row)
     arrays["attributes"] = _maps([sorted(entries.items()) for entries in runs.attributes], run_of_row)
     return arrays
 
@@ -93,8 +93,8 @@ def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
 
         index = pc.if_else(pc.less(index, 0), pa.scalar(None, pa.int32()), index)
     arrays: dict[str, pa.Array] = {"series": pa.array([d.key() for d in definitions], pa.int64()).take(index)}
-    for place, name in enumerate(_SERIES_TEXTS):
-        arrays[name] = _dictionary([str(d[place]) for d in definitions], index)
+    for place, name in enumerate(SERIES_TEXTS):
+        arrays[name] = repeated_text([str(d[place]) for d in definitions], index)
     arrays["labels"] = _maps([list(d.labels) for d in definitions], index)
     return arrays
 
@@ -128,33 +128,32 @@ def _times(columns: "SampleColumns", run_of_row: "pa.Array") -> "pa.Array":
 
 def _values(columns: "SampleColumns") -> "dict[str, pa.Array]":
     """Columns of value and base. Each number is in the column of its type; the other columns of its row are null."""
-    arrays = _typed(columns, columns.value, "value")
-    base = _typed(columns, columns.base, "base")
+    made = partial(_checked, columns)
+    arrays, base = typed("value", columns.value, made), typed("base", columns.base, made)
     if columns.refused:
         for row in columns.refused:
             columns.value[row] = columns.base[row] = None
         columns.refused.clear()
-        arrays, base = _typed(columns, columns.value, "value"), _typed(columns, columns.base, "base")
+        arrays, base = typed("value", columns.value, made), typed("base", columns.base, made)
     arrays["text"] = arrays.pop("value_text")
     base.pop("base_text")
     return arrays | base
 
 
-def _typed(columns: "SampleColumns", values: list[Any], name: str) -> "dict[str, pa.Array]":
-    """One column per type: integers, doubles, text."""
+def typed(name: str, values: list[Any], made: "Callable[[list[Any], pa.DataType], pa.Array]") -> "dict[str, pa.Array]":
+    """One column per type: integers, doubles, text; `made` makes the array of one of them."""
     import pyarrow as pa
 
     kinds = frozenset(map(type, values)) - {type(None)}
-    rows = len(values)
-    empty = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    arrays: dict[type, pa.Array] = {}
-    for kind, arrow in empty.items():
+    types = {"long": (int, pa.int64()), "double": (float, pa.float64()), "text": (str, pa.string())}
+    arrays = {}
+    for column, (kind, arrow) in types.items():
         if kind not in kinds:
-            arrays[kind] = pa.nulls(rows, arrow)
+            arrays[f"{name}_{column}"] = pa.nulls(len(values), arrow)
             continue
         chosen = values if len(kinds) == 1 else [value if type(value) is kind else None for value in values]
-        arrays[kind] = _checked(columns, chosen, arrow)
-    return {f"{name}_long": arrays[int], f"{name}_double": arrays[float], f"{name}_text": arrays[str]}
+        arrays[f"{name}_{column}"] = made(chosen, arrow)
+    return arrays
 
 
 def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") -> "pa.Array":
@@ -192,7 +191,7 @@ def _refuse(columns: "SampleColumns", row: int, code: str) -> None:
     columns.errors[row] = (code, msgspec.msgpack.encode([1, t0, [series], [values]]))
 
 
-def _dictionary(values: list[str], index: "pa.Array") -> "pa.Array":
+def repeated_text(values: Sequence[str | None], index: "pa.Array") -> "pa.Array":
     """A text column with repeats: each text is stored once and referred to by index."""
     import pyarrow as pa
 

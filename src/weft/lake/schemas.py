@@ -21,6 +21,11 @@ From version 2 on a file states the place of its rows (`PLACES`).
 """
 
 
+LONG_MAX: Final = (1 << 63) - 1
+LONG_MIN: Final = -(1 << 63)
+"""Bounds of a bigint."""
+
+
 class Column(NamedTuple):
     """One column: its name, its Spark type, its meaning, and whether it may be null in good rows."""
 

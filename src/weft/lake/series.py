@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple
 
 import msgspec
+
+LABELS_MAX: Final = 64  # labels of one series
+TEXT_MAX: Final = 1024  # characters of a name or a label
 
 
 class SeriesDefinition(NamedTuple):
@@ -16,6 +20,11 @@ class SeriesDefinition(NamedTuple):
     param: str
     labels: tuple[tuple[str, str], ...]
     """Sorted by label."""
+
+    def is_too_long(self) -> bool:
+        """Whether it has too many labels, or a text that is too long."""
+        texts = (*self[:4], *chain.from_iterable(self.labels))
+        return len(self.labels) > LABELS_MAX or any(len(text) > TEXT_MAX for text in texts)
 
     def canonical(self) -> bytes:
         """The canonical JSON array that is hashed: no spaces, UTF-8 unescaped, labels sorted."""

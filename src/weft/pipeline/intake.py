@@ -14,11 +14,11 @@ from weft.base.vectors import VersionVector
 from weft.lake.manifest import ERA_END, Manifest, SegmentFault, origin_of
 from weft.lake.offsets import At
 from weft.lake.reader import Slice, Source
+from weft.lake.schemas import LONG_MAX
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONG_MAX: Final = (1 << 63) - 1
 SPREAD: Final = "n"
 """Attribute of an error row: how many numbers it stands for."""
 

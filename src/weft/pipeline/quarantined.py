@@ -6,8 +6,9 @@ from typing import NamedTuple
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
+from weft.lake.schemas import LONG_MAX
 from weft.pipeline.delta import Tables
-from weft.pipeline.intake import LONG_MAX, SPREAD
+from weft.pipeline.intake import SPREAD
 from weft.pipeline.tables import Table
 from weft.pipeline.versions import paths_of
 

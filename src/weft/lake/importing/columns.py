@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.ranges import RangeSet
 from weft.lake import schemas
-from weft.lake.columns import Account, dictionary_of
-from weft.lake.explode import error_columns
+from weft.lake.columns import Account
+from weft.lake.explode import SERIES_TEXTS, error_columns, repeated_text, typed
 from weft.lake.importing.found import About
 from weft.lake.segments import Place, Segment
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_BYTES: Final = 64  # estimated size of a row in memory
-_TEXTS: Final = ("config_name", "detail", "type", "param")
 
 
 class Owner:
@@ -104,7 +103,7 @@ class ImportedColumns:
             "lsn": pa.array(range(self.first_lsn, self.last_lsn + 1), int64),
             "text": pa.nulls(self.rows, pa.string()),
         }
-        arrays |= _numbers("value", self._value) | _numbers("base", self._base)
+        arrays |= typed("value", self._value, pa.array) | typed("base", self._base, pa.array)
         arrays |= self._of_owners(pa.array(self._owner, pa.int32())) | error_columns(self.errors, self.rows)
         names = schemas.SAMPLES.names
         return pa.table([arrays[name] for name in names], names=list(names))
@@ -123,12 +122,12 @@ class ImportedColumns:
             "attributes": pa.array([owner.attributes for owner in owners], maps),
         }
         arrays = {name: values.take(index) for name, values in arrays.items()}
-        texts = {
-            name: [None if one is None else one[place] for one in definitions] for place, name in enumerate(_TEXTS)
+        texts: dict[str, list[Any]] = {
+            name: [None if one is None else one[place] for one in definitions]
+            for place, name in enumerate(SERIES_TEXTS)
         }
         for name, values in (texts | {"origin": [owner.origin for owner in owners]}).items():
-            words = dictionary_of(values)
-            arrays[name] = pa.DictionaryArray.from_arrays(words.indices.take(index), words.dictionary)
+            arrays[name] = repeated_text(values, index)
         return arrays
 
 
@@ -147,18 +146,3 @@ class ImportedSegment(Segment):
         account.first_received = account.last_received = self.imported.received_ns
         for number in (self.imported.first_lsn, self.imported.last_lsn):
             account.note(number)
-
-
-def _numbers(name: str, values: list[int | float | None]) -> "dict[str, pa.Array]":
-    """Integers and doubles, each in the column of its type."""
-    import pyarrow as pa
-
-    kinds = frozenset(map(type, values)) - {type(None)}
-    arrays = {}
-    for kind, column, arrow in ((int, "long", pa.int64()), (float, "double", pa.float64())):
-        if kind not in kinds:
-            arrays[f"{name}_{column}"] = pa.nulls(len(values), arrow)
-            continue
-        chosen = values if len(kinds) == 1 else [value if type(value) is kind else None for value in values]
-        arrays[f"{name}_{column}"] = pa.array(chosen, arrow)
-    return arrays

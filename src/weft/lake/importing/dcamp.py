@@ -21,13 +21,14 @@ from weft.lake.importing.found import (
     Refused,
     Sample,
     is_kind,
-    is_too_long,
+    remember,
     sample,
     text_of,
 )
-from weft.lake.importing.limits import ANCIENT_NS, KNOWN_MAX, LINE_BYTES_MAX, LONG_MAX, NS_PER_MS
+from weft.lake.importing.limits import ANCIENT_NS, LINE_BYTES_MAX, NS_PER_MS
 from weft.lake.importing.numbers import number
-from weft.lake.series import define
+from weft.lake.schemas import LONG_MAX
+from weft.lake.series import TEXT_MAX, define
 
 _USUAL: Final = re.compile(
     rb"([0-9]{12,14}) (.* )?value=(-?[0-9]{1,18})(\.[0-9]{0,20})?"
@@ -59,18 +60,13 @@ class DcampParser:
         if about is None:
             found = self._read_words(line)
             if isinstance(found, Sample) and _may_be_cached(head, tail):
-                self._remember((head, tail), found[0])
+                remember(self._known, (head, tail), found[0])
             return found
         numbers = _number(value, fraction), None if base is None else _number(base, base_fraction)
         at_ns = int(stamp) * NS_PER_MS
         if ANCIENT_NS <= at_ns <= self.latest_ns:
             return Sample(about, at_ns, *numbers)
         return sample(about, at_ns, numbers, self.latest_ns)
-
-    def _remember(self, key: tuple[bytes | None, bytes | None], about: About) -> None:
-        if len(self._known) >= KNOWN_MAX:
-            self._known.clear()
-        self._known[key] = about
 
     def _read_words(self, line: bytes) -> Found:
         """Parse word by word: this works for every line."""
@@ -106,18 +102,14 @@ class DcampParser:
     def _about(self, source: str, fields: Fields) -> About | Refused:
         labels = {key: text for key, text in fields.items() if key not in _OWN}
         texts = (fields["config-name"], fields["detail"], fields["type"], fields.get("param", ""))
-        if is_too_long((source, *texts, fields.get("p-count", "")), labels):
-            return Refused("too-long", source)
         definition = define(*texts, labels)
+        if definition.is_too_long() or max(len(source), len(fields.get("p-count", ""))) > TEXT_MAX:
+            return Refused("too-long", source)
         config_number = int(fields["config-seqid"]) if "config-seqid" in fields else None
         attributes = [("p-count", fields["p-count"])] if "p-count" in fields else []
         key = (source, definition, config_number, *attributes)
         about = self._abouts.get(key)
-        if about is None:
-            if len(self._abouts) >= KNOWN_MAX:
-                self._abouts.clear()
-            about = self._abouts[key] = About(source, definition, config_number, attributes)
-        return about
+        return about or remember(self._abouts, key, About(source, definition, config_number, attributes))
 
 
 def _may_be_cached(head: bytes | None, tail: bytes | None) -> bool:

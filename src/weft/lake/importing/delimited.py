@@ -27,13 +27,14 @@ from weft.lake.importing.found import (
     Refused,
     Sample,
     is_kind,
-    is_too_long,
+    remember,
     sample,
     text_of,
 )
-from weft.lake.importing.limits import COLUMNS_MAX, KNOWN_MAX, LONG_MAX, TEXT_MAX
+from weft.lake.importing.limits import COLUMNS_MAX
 from weft.lake.importing.numbers import instant_ns, number
-from weft.lake.series import define
+from weft.lake.schemas import LONG_MAX
+from weft.lake.series import TEXT_MAX, define
 
 ROLES: Final = ("at", "value", "base", "source", "config-name", "detail", "type", "param", "config-seqid")
 """The roles that a column can have. A header that uses these names needs no `--map`."""
@@ -150,11 +151,7 @@ class CsvParser:
         if about is not None:
             return about
         made = self._define(self._cell(cells, "source"), cells)
-        if isinstance(made, About):
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
-            self._known[key] = made
-        return made
+        return made if isinstance(made, Refused) else remember(self._known, key, made)
 
     def _define(self, source: str, cells: list[str]) -> About | Refused:
         header = self._header or []
@@ -169,15 +166,16 @@ class CsvParser:
         labels = {header[place]: cells[place].strip() for place in self._labels if cells[place].strip()}
         name = self._cell(cells, "config-name", header[self._roles["value"]])
         texts = (name, self._cell(cells, "detail"), kind, self._cell(cells, "param"))
-        if is_too_long((source, *texts), labels):
+        definition = define(*texts, labels)
+        if definition.is_too_long() or len(source) > TEXT_MAX:
             return Refused("too-long", source)
         config_number = int(config_text) if "config-seqid" in self._roles else None
-        return About(source, define(*texts, labels), config_number)
+        return About(source, definition, config_number)
 
 
 def _about_of(name: str) -> About:
     """The series of a column in the wide form."""
-    if is_too_long((name,), {}):
+    if len(name) > TEXT_MAX:
         raise UserError(
             "too-long", f"a column has a name of {len(name):,} characters", f"a name of at most {TEXT_MAX:,} characters"
         )

@@ -1,10 +1,14 @@
 """What a parser returns for one line of a foreign log: `Sample`, `Refused`, `Nothing` or `Many`."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-from weft.lake.importing.limits import ANCIENT_NS, LABELS_MAX, LINE_BYTES_MAX, LONG_MAX, TEXT_MAX
+from weft.lake.importing.limits import ANCIENT_NS, KNOWN_MAX, LINE_BYTES_MAX
+from weft.lake.schemas import LONG_MAX
 from weft.lake.series import SeriesDefinition
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class About:
@@ -24,6 +28,14 @@ class About:
         """None for lines that could not be read."""
         self.config_number = config_number
         self.attributes = tuple(attributes)
+
+
+def remember(known: dict[K, V], key: K, value: V) -> V:
+    """Add an entry to a cache, which is emptied first if it is full; returns the entry."""
+    if len(known) >= KNOWN_MAX:
+        known.clear()
+    known[key] = value
+    return value
 
 
 class Sample(NamedTuple):
@@ -93,13 +105,6 @@ def text_of(line: bytes, encoding: str = "utf-8") -> str | Refused:
 def is_kind(text: str) -> bool:
     """Whether a series may have this type: one for which PIP-040 says how two samples become a value."""
     return text in KINDS or text.startswith(AGGREGATE)
-
-
-def is_too_long(texts: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether a definition has too many labels, or a text that is too long."""
-    if len(labels) > LABELS_MAX:
-        return True
-    return any(len(text) > TEXT_MAX for text in (*texts, *labels, *labels.values()))
 
 
 def sample(

@@ -18,11 +18,12 @@ from weft.lake import manifest, segments, vectors
 from weft.lake.files import LocalFiles
 from weft.lake.importing import identity
 from weft.lake.importing.columns import ImportedColumns, ImportedSegment, Owner
-from weft.lake.importing.found import About, Found, Many, Nothing, Parser, Refused, Sample
+from weft.lake.importing.found import About, Found, Many, Nothing, Parser, Refused, Sample, remember
 from weft.lake.importing.ledger import Ledger, digest_of
-from weft.lake.importing.limits import KNOWN_MAX, SEGMENT_BYTES, SEGMENT_ROWS, TEXT_MAX
+from weft.lake.importing.limits import SEGMENT_BYTES, SEGMENT_ROWS
 from weft.lake.importing.lines import Block
 from weft.lake.layout import Layout
+from weft.lake.series import TEXT_MAX
 
 STREAM: Final = "samples"
 TORN: Final = "torn"
@@ -201,10 +202,7 @@ class FileImport:
             numbered = self._sources[source] = Numbered(held)
         shared = {"dataset": self.sink.dataset, "file": self.name, "node": source or self.sink.dataset}
         owner = Owner(about, origin, self.era, list(shared.items()))
-        if len(self._owners) >= KNOWN_MAX:
-            self._owners.clear()
-        self._owners[about] = owner, numbered
-        return owner, numbered
+        return remember(self._owners, about, (owner, numbered))
 
     def _about_refused(self, refused: Refused) -> About:
         """What an unreadable line is counted for: its source if that could be read, else the unnamed source."""

@@ -4,7 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from weft.lake.importing.limits import LONG_MAX, NS_PER_S
+from weft.lake.importing.limits import NS_PER_S
+from weft.lake.schemas import LONG_MAX
 
 _WHOLE: Final = re.compile(r"([+-]?[0-9]{1,19})(?:\.0*)?")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

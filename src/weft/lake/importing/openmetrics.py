@@ -28,13 +28,13 @@ from weft.lake.importing.found import (
     Found,
     Refused,
     is_kind,
-    is_too_long,
+    remember,
     sample,
     text_of,
 )
-from weft.lake.importing.limits import BASES_MAX, KNOWN_MAX, SERIES_MAX
+from weft.lake.importing.limits import BASES_MAX, SERIES_MAX
 from weft.lake.importing.numbers import epoch_ns, number
-from weft.lake.series import define
+from weft.lake.series import TEXT_MAX, define
 
 # These patterns never backtrack, so that a hostile line costs no more than its length: a repeated character is possessive
 # (`*+`), a repeated group stands in an atomic group (`(?>…)`). No group is possessive: Python 3.11.2 reads that wrongly.
@@ -143,15 +143,13 @@ class OpenMetricsParser:
         labels |= more
         kind = own.get("type") or self._kind(name)
         texts = (own.get("name", name), own.get("detail", ""), kind, own.get("param", ""))
-        if is_too_long((*texts, source), labels):
+        definition = define(*texts, labels)
+        if definition.is_too_long() or len(source) > TEXT_MAX:
             return Refused("too-long", source)
         if not is_kind(kind):
             return Refused("bad-type", source)
-        about = About(source, define(*texts, labels))
-        if len(self._known) >= KNOWN_MAX:
-            self._known.clear()
-        self._known[key] = known = _Base(about) if own.get("part") == "base" else about
-        return known
+        about = About(source, definition)
+        return remember(self._known, key, _Base(about) if own.get("part") == "base" else about)
 
     def _kind(self, name: str) -> str:
         """The type of the series: `rate` for a value that only grows, else `basic`."""
