@@ -36,7 +36,7 @@ from weft.pipeline.rules import lenient
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.tables import SERIES, VALUES
 from weft.pipeline.transforms import dedup, values
-from weft.pipeline.transforms.columns import same_origin
+from weft.pipeline.transforms.columns import same_number
 from weft.pipeline.transforms.quality import flags_of, judged, ruled
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.transforms.series import definitions, recognised
@@ -102,7 +102,7 @@ def look(job: "Job", reason: str) -> Found:
     if bounds[0] is not None:
         files = tables.files(kind.silver, f"sequence >= {bounds[0]} AND sequence <= {bounds[1]}")
         there = tables.read(kind.silver, files).select("origin", "era", "sequence")
-        for row in accepted.alias("a").join(there.alias("s"), _same("a", "s"), "left_anti").toArrow().to_pylist():
+        for row in accepted.alias("a").join(there.alias("s"), same_number("a", "s"), "left_anti").toArrow().to_pylist():
             passing.add(origin_of(row["origin"], row["era"]), row["sequence"])
     accepted.unpersist()
     return Found(sum(sizes.values()), passing, {why: rows for why, rows in sizes.items() if why is not None})
@@ -174,7 +174,7 @@ class Releasing(Batch):
         old = self.tables.files(table)
         rows = self._keep(self.tables.read(table, old))
         released = F.broadcast(back.withColumn("_reason", F.lit(reason))).alias("s")
-        is_released = _same("q", "s") & (F.col("q.reason") == F.col("s._reason")) & _is_own("q.attributes")
+        is_released = same_number("q", "s") & (F.col("q.reason") == F.col("s._reason")) & _is_own("q.attributes")
         files = self._write(table, rows.alias("q").join(released, is_released, "left_anti"))
         removed = rows.count() - sum(file.rows for file in files)
         self._check(removed == count, f"{count} rows of quarantine went to silver, {removed} were removed")
@@ -200,10 +200,6 @@ def _is(reason: str) -> "Column":
 def _is_own(attributes: str) -> "Column":
     """Whether a row does not belong to an imported dataset."""
     return F.col(attributes)["dataset"].isNull()
-
-
-def _same(left: str, right: str) -> "Column":
-    return same_origin(left, right) & (F.col(f"{left}.sequence") == F.col(f"{right}.sequence"))
 
 
 def _path(checkpoint: "Checkpoint") -> Path:

@@ -35,15 +35,15 @@ def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]],
     if not places:
         return UNCHANGED
     files = {Path(file).name: Path(file) for file in tables.files(table)}
-    old = [files[name] for name in places]
-    fresh = [_rewrite(file, places[file.name], change) for file in old]
-    root = tables.path(table)
-    add = [data_file(root, table, file) for file in fresh if file is not None]
-    return Replaced(add, tables.relative(table, map(str, old)))
+    add: list[DataFile] = []
+    for name, chosen in places.items():
+        changed = _changed(files[name], chosen, change)
+        if changed.num_rows:
+            add.append(written(tables.path(table), table, changed, files[name]))
+    return Replaced(add, tables.relative(table, (str(files[name]) for name in places)))
 
 
-def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
-    """Write the new file beside the old one; None if no row is left."""
+def _changed(file: Path, places: Sequence[int], change: Change) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -51,10 +51,13 @@ def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
     mask = [False] * rows.num_rows
     for place in places:
         mask[place] = True
-    changed = change(rows, pa.array(mask))
-    if not changed.num_rows:
-        return None
-    batch, _, _ = file.name.partition("-")
-    target = file.with_name(f"{batch}-{uuid.uuid4().hex}-0000.parquet")
-    pq.write_table(changed, target, **PARQUET)
-    return target
+    return change(rows, pa.array(mask))
+
+
+def written(root: Path, table: Table, rows: "pa.Table", like: Path) -> DataFile:
+    """Write rows as a file beside `like`, with a name that begins as its name does, up to the first hyphen."""
+    import pyarrow.parquet as pq
+
+    target = like.with_name(f"{like.name.partition('-')[0]}-{uuid.uuid4().hex}-0000.parquet")
+    pq.write_table(rows, target, **PARQUET)
+    return data_file(root, table, target)

@@ -37,7 +37,7 @@ from weft.pipeline.quarantined import CHANGED, refused_before
 from weft.pipeline.sampled import SampleBatch
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import dedup, rebuilt, values
-from weft.pipeline.transforms.columns import same_origin
+from weft.pipeline.transforms.columns import same_number
 from weft.pipeline.transforms.latest import latest, newest
 from weft.pipeline.transforms.quality import explained, judged
 from weft.pipeline.transforms.rollup import counted as added_up
@@ -214,7 +214,7 @@ class Rebuild:
             return
         old = _numbers([self._old_rows(part.table) for part in made]).alias("o")
         new = _numbers([self._chosen(part.table, part.rows) for part in made]).alias("n")
-        lost = old.join(new, same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence")), "left_anti").count()
+        lost = old.join(new, same_number("o", "n"), "left_anti").count()
         if not lost and self._is_cut(self.job.kind.bronze):
             lost = self._newly_first(made)
         if lost:
@@ -230,8 +230,7 @@ class Rebuild:
             part.where(F.col("reason") == CHANGED).select("origin", "era", "sequence").distinct()
             for part in (self._old_rows(made[1].table), self._chosen(made[1].table, made[1].rows))
         )
-        same = same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence"))
-        return old.alias("o").join(new.alias("n"), same, "left_anti").count()
+        return old.alias("o").join(new.alias("n"), same_number("o", "n"), "left_anti").count()
 
     def _is_cut(self, table: Table) -> bool:
         """Whether a table has lost rows because of their age."""

@@ -101,6 +101,11 @@ def value_of(name: str) -> Column:
     return F.coalesce(F.col(f"{name}_double"), F.col(f"{name}_long").cast("double"))
 
 
+def same_number(left: str, right: str) -> Column:
+    """Join condition: equal (origin, era, sequence)."""
+    return same_origin(left, right) & (F.col(f"{left}.sequence") == F.col(f"{right}.sequence"))
+
+
 def same_origin(left: str, right: str) -> Column:
     """Join condition: equal (origin, era). An era that is null equals null."""
     return (F.col(f"{left}.origin") == F.col(f"{right}.origin")) & F.col(f"{left}.era").eqNullSafe(

@@ -8,7 +8,7 @@ Usually no number repeats, and then this code does not run.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from weft.pipeline.transforms.columns import same_origin
+from weft.pipeline.transforms.columns import same_number, same_origin
 
 
 def bucketed(ranges: DataFrame, shift: int) -> DataFrame:
@@ -63,5 +63,6 @@ def changed(duplicates: DataFrame, held: DataFrame, bronze_hash: Column, silver_
     columns = duplicates.columns
     here = duplicates.withColumn("_bronze", bronze_hash).alias("d")
     there = held.withColumn("_silver", silver_hash).select("origin", "era", "sequence", "_silver").alias("h")
-    same = same_origin("d", "h") & (F.col("d.sequence") == F.col("h.sequence"))
-    return here.join(there, same & (F.col("_bronze") != F.col("_silver"))).select(*[f"d.{name}" for name in columns])
+    return here.join(there, same_number("d", "h") & (F.col("_bronze") != F.col("_silver"))).select(
+        *[f"d.{name}" for name in columns]
+    )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.tables import TWINS, VALUES
 from weft.pipeline.transforms import values
-from weft.pipeline.transforms.columns import columns, content_hash, is_paired, same_origin, value_of, with_others
+from weft.pipeline.transforms.columns import columns, content_hash, is_paired, same_number, value_of, with_others
 from weft.pipeline.transforms.samples import CONTENT, silver_columns
 
 AMBIGUOUS = "ambiguous"
@@ -99,8 +99,7 @@ def in_time_order(samples: DataFrame, series: DataFrame, batch: Column, since: i
 
 def among(rows: DataFrame, ids: DataFrame) -> DataFrame:
     """The rows whose id is one of these. Grain, key and columns of `rows`."""
-    same = same_origin("r", "i") & (F.col("r.sequence") == F.col("i.sequence"))
-    return rows.alias("r").join(ids.alias("i"), same, "left_semi").select(*rows.columns)
+    return rows.alias("r").join(ids.alias("i"), same_number("r", "i"), "left_semi").select(*rows.columns)
 
 
 def days_of(values: DataFrame) -> DataFrame:

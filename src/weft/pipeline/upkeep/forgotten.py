@@ -17,7 +17,6 @@ the next holder of the lease does the missing steps.
 
 import getpass
 import socket
-import uuid
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,9 +27,10 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import vector_of
-from weft.pipeline.delta import PARQUET, created, data_file
+from weft.pipeline.delta import created
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.quarantined import CHANGED
+from weft.pipeline.rewriting import written
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
 from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, opened
 from weft.pipeline.upkeep.rewrite import asked, file_schema
@@ -226,14 +226,10 @@ def _counted(layout: Layout, table: Table) -> int:
 
 def _append(layout: Layout, note: Note, epoch: int) -> None:
     """Add the rows of a removal to `meta.forgotten`, which is created first if it does not exist."""
-    import pyarrow.parquet as pq
-
     path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
     if opened(layout, FORGOTTEN) is None:
         created(layout, FORGOTTEN)
-    file = path / f"a{note.number:010d}-{uuid.uuid4().hex}-0000.parquet"
-    pq.write_table(_table(note), file, **PARQUET)
-    new = data_file(path, FORGOTTEN, file)
+    new = written(path, FORGOTTEN, _table(note), path / f"a{note.number:010d}-")
     apps = {COUNTED: note.number}
     exchange(layout, Exchange(FORGOTTEN, (), (new,), "account", is_rearranged=False, apps=apps), epoch)
 

@@ -5,20 +5,16 @@ decrease; the numbers count as forgotten instead of received. A fold that counts
 may be removed only after they were counted; retention and `weft lake forget` check that.
 """
 
-import uuid
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.lake.layout import Layout
 from weft.lake.manifest import name_of, vector_of
-from weft.pipeline.delta import PARQUET, DataFile, data_file
+from weft.pipeline.delta import DataFile
+from weft.pipeline.rewriting import written
 from weft.pipeline.tables import COMPLETENESS, STAGES
 from weft.pipeline.upkeep.forgotten import COUNTED, accounts
 from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, live_files, opened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Key = tuple[str, str, int | None]
 """Stream, origin and era."""
@@ -79,11 +75,4 @@ def _lowered(layout: Layout, file: LiveFile, changes: Changes) -> DataFile | Non
     for column, counts in changes.items():
         lowered = [count - counts[key] for count, key in zip(rows.column(column).to_pylist(), keys, strict=True)]
         rows = rows.set_column(rows.column_names.index(column), column, pa.array(lowered, pa.int64()))
-    return _written(rows, root, root / f"{file.path.partition('-')[0]}-{uuid.uuid4().hex}-0000.parquet")
-
-
-def _written(rows: "pa.Table", root: Path, target: Path) -> DataFile:
-    import pyarrow.parquet as pq
-
-    pq.write_table(rows, target, **PARQUET)
-    return data_file(root, COMPLETENESS, target)
+    return written(root, COMPLETENESS, rows, root / file.path)
