@@ -21,7 +21,7 @@ from weft.lake.importing.running import Wish as Dataset
 from weft.lake.importing.running import import_files
 from weft.pipeline.mending.rebuild import Rebuild, Rebuilt, Wish
 from weft.pipeline.tables import ALL, STAGES
-from weft.pipeline.transforms import rebuilt
+from weft.pipeline.transforms import dedup
 from weft.pipeline.upkeep.forget import Choice, forget
 from weft.pipeline.upkeep.forgotten import KEEP, Reason
 from weft.pipeline.upkeep.remove import some
@@ -140,8 +140,8 @@ def test_rows_that_nobody_could_make_again_are_not_taken_away(here: Ground) -> N
 
 
 def the_last_for_the_first(patch: pytest.MonkeyPatch) -> None:
-    real = rebuilt.in_order
-    patch.setattr(rebuilt, "in_order", lambda rows: real(rows.withColumn("batch", -F.col("batch"))))
+    real = dedup.numbered
+    patch.setattr(dedup, "numbered", lambda rows, *before: real(rows.withColumn("batch", -F.col("batch")), *before))
 
 
 @pytest.mark.soak

@@ -322,7 +322,7 @@ def _everything(coverage: Coverage) -> Plan:
 
 def _numbered(rows: "DataFrame") -> "DataFrame":
     """Rows of bronze with `copy`, which is 1 for the row of each number that counts."""
-    numbered = rebuilt.in_order(rows)
+    numbered = dedup.numbered(rows, "batch")
     return rebuilt.hidden(numbered, rebuilt.spreads(numbered)) if counted(rows).spread else numbered
 
 

@@ -43,12 +43,13 @@ def outside(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
     return rows.alias("r").join(pieces, in_range("r", "g", shift), "left_anti").select("r.*")
 
 
-def numbered(rows: DataFrame) -> DataFrame:
-    """Each row with `copy`: 1 for the least (drain, segment, row) of its number in the batch, then 2, 3 and on.
+def numbered(rows: DataFrame, *before: str) -> DataFrame:
+    """Each row with `copy`: 1 for the least (drain, segment, row) of its number, then 2, 3 and on.
 
-    Rows without a number are all 1: nothing repeats them. Grain and key unchanged. Columns: those of the input, then `copy`.
+    Rows without a number are all 1: nothing repeats them. Rows of several batches are ordered by the columns `before` first.
+    Grain and key unchanged. Columns: those of the input, then `copy`.
     """
-    same = Window.partitionBy("origin", "era", "sequence").orderBy("drain", "segment", "row")
+    same = Window.partitionBy("origin", "era", "sequence").orderBy(*before, "drain", "segment", "row")
     has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
     copy = F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1))
     return rows.select("*", copy.alias("copy"))

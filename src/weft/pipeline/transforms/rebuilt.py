@@ -1,28 +1,16 @@
-"""Decides which row of bronze counts for each number, for all of bronze at once (PIP-026)."""
+"""Bad rows that stand for several numbers each, in all of bronze at once (PIP-026)."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.transforms.columns import same_origin
 
 
-def in_order(rows: DataFrame) -> DataFrame:
-    """Rows of bronze with `copy`: 1 for the first row with its number, then 2, 3 and on.
-
-    Grain and key as bronze. Columns: those of the input, then `copy`. Rows without a number are all 1. Rows are ordered
-    by batch, then by drain, segment and row: so of two batches the later one has the duplicate.
-    """
-    same = Window.partitionBy("origin", "era", "sequence").orderBy("batch", "drain", "segment", "row")
-    has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
-    copy = F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1))
-    return rows.select("*", copy.alias("copy"))
-
-
 def spreads(rows: DataFrame) -> DataFrame:
     """Bad rows that stand for several numbers each.
 
-    Grain: such a row. Key: (origin, era, first). Columns: origin, era, first, last, batch.
+    Grain: such a row. Key: (origin, era, first). Columns: origin, era, first, last, batch. `rows` are of `dedup.numbered`.
     """
     wide = rows.where(F.col("error").isNotNull() & F.col("attributes")[SPREAD].isNotNull() & (F.col("copy") == 1))
     last = F.col("sequence") + F.col("attributes")[SPREAD].cast("bigint") - 1

@@ -15,15 +15,11 @@ from pyspark.sql import functions as F
 from weft.pipeline.sketch import bucket_of, sketch_merge, sketch_of
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
 from weft.pipeline.transforms.columns import hashed
+from weft.pipeline.views.folded import WIDTHS
 
 KEY: Final = ("node", "series", "window_start")
 RESETS: Final = ("reset", "base-reset")
 """Reasons of values without a result that count as resets."""
-WIDTHS: Final[dict[str, str]] = {
-    ROLLUP_1M.full_name: "minute",
-    ROLLUP_1H.full_name: "hour",
-    ROLLUP_1D.full_name: "day",
-}
 FILE_WIDTHS: Final[dict[str, str]] = {
     ROLLUP_1M.full_name: "hour",
     ROLLUP_1H.full_name: "day",
@@ -102,7 +98,7 @@ def file_of(table: Table) -> Column:
 
 
 def _window(table: Table) -> Column:
-    return F.date_trunc(WIDTHS[table.full_name], "window_start").alias("window_start")
+    return F.date_trunc(WIDTHS[table], "window_start").alias("window_start")
 
 
 @cache
