@@ -13,9 +13,8 @@ from tests.pipeline.ground import DRAIN, MEM, Ground, single, taken
 from weft.lake import retention
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
-from weft.lake.manifest import decode
 from weft.lake.reader import Limits
-from weft.lake.stubs import read_manifest
+from weft.lake.stubs import link_at
 from weft.pipeline.check import Check
 from weft.pipeline.digests import digest_in, digest_of
 from weft.pipeline.sql import Lake
@@ -74,7 +73,7 @@ def test_segments_are_the_files_of_bronze_and_stay_them_whatever_becomes_of_the_
     assert [0, 0, 1, 1, 1] == sorted(weft.arrow(lake.root, "bronze.samples").column("batch").to_pylist())
     files = ground.work.tables.files(STAGES["samples"].bronze, "batch > 0 AND batch <= 1")
     assert 2 == len(files), "by the log, a batch's files are known without a look at rows"
-    manifest = decode(read_manifest(lake, "samples", DRAIN, 1), DRAIN, 1).manifest
+    manifest = link_at(lake, "samples", DRAIN, 1).manifest
     retention.delete(lake, manifest, LocalFiles())
     assert not segment(lake, 1).exists()
     assert TAKEN == told(lake)

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from weft.base.errors import UserError
 from weft.base.vectors import VersionVector
 from weft.lake.layout import STREAMS, Layout, is_drain
-from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, verify
+from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, verify
 from weft.lake.offsets import At, Offset, offset_of, parse
 from weft.lake.segments import find_tip
-from weft.lake.stubs import packed_path, read_manifest
+from weft.lake.stubs import link_at, packed_path, read_manifest
 from weft.lake.vectors import add_manifest, vector_at
 
 ROWS_MAX: Final = 1_000_000  # rows of a batch, by default (PIP-002)
@@ -92,8 +92,7 @@ class Follower:
         """Start again at the manifest before `number`, so that the manifest of `number` can be verified."""
         self._first, self._links = max(1, number - 1), []
         if number > 1:
-            data = read_manifest(self.lake, self.stream, self.drain, number - 1)
-            self._links.append(decode(data, self.drain, number - 1))
+            self._links.append(link_at(self.lake, self.stream, self.drain, number - 1))
 
     def _probe(self) -> bool:
         number = self._first + len(self._links)
@@ -129,8 +128,7 @@ class Follower:
         return next((n for n in numbers if (self._peek(n).last_received or 0) >= since_ns), self.tip + 1)
 
     def _peek(self, number: int) -> Manifest:
-        data = read_manifest(self.lake, self.stream, self.drain, number)
-        return decode(data, self.drain, number).manifest
+        return link_at(self.lake, self.stream, self.drain, number).manifest
 
 
 class Source:

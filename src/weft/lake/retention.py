@@ -14,7 +14,7 @@ from weft.lake.files import Files
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, decode
 from weft.lake.reader import Follower
-from weft.lake.stubs import first_of_block, last_of_block, packed_path, read_manifest, stub_of
+from weft.lake.stubs import first_of_block, last_of_block, link_at, packed_path, read_manifest, stub_of
 
 HOUR_NS: Final = 3_600_000_000_000
 KEEP_NS: Final = 48 * HOUR_NS  # time in which data that is already read can still be read again
@@ -44,7 +44,7 @@ def sweep(lake: Layout, drain: str, keep: Keep, wall_ns: int, files: Files) -> S
     segments = size = 0
     for stream in STREAMS:
         for number in _committed(lake, stream, drain)[:AT_ONCE]:
-            manifest = _manifest(lake, stream, drain, number)
+            manifest = link_at(lake, stream, drain, number).manifest
             if wall_ns - lake.manifest(stream, drain, number).stat().st_mtime_ns < keep.age_ns:
                 break
             delete(lake, manifest, files)
@@ -56,7 +56,7 @@ def delete(lake: Layout, manifest: Manifest, files: Files) -> None:
     """Delete the rows of one segment and leave a stub. If the directory then holds stubs only, pack it."""
     place = manifest.stream, manifest.drain, manifest.number
     files.remove(lake.parquet(*place))
-    digest = decode(read_manifest(lake, *place), manifest.drain, manifest.number).digest
+    digest = link_at(lake, *place).digest
     files.put(lake.manifest(*place), stub_of(manifest, digest).line())
     if manifest.number == last_of_block(manifest.number):
         pack(lake, manifest.stream, manifest.drain, manifest.number, files)
@@ -90,10 +90,6 @@ def _committed(lake: Layout, stream: str, drain: str) -> range:
     follower = Follower(lake, stream, drain)
     # the newest segment stays, because numbering continues from it
     return range(follower.first_kept(), min([*positions, follower.tip]))
-
-
-def _manifest(lake: Layout, stream: str, drain: str, number: int) -> Manifest:
-    return decode(read_manifest(lake, stream, drain, number), drain, number).manifest
 
 
 def _directories(home: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from weft.lake.layout import SEGMENTS_PER_DIRECTORY, Layout
-from weft.lake.manifest import Manifest, SegmentFault
+from weft.lake.manifest import Link, Manifest, SegmentFault, decode
 
 
 def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
@@ -18,6 +18,11 @@ def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
     if line is None:
         raise SegmentFault("segment-gone", drain, number, "its manifest is missing")
     return line
+
+
+def link_at(lake: Layout, stream: str, drain: str, number: int) -> Link:
+    """A manifest or its stub, and its digest. SegmentFault `segment-gone`, or `segment-changed` as from `decode`."""
+    return decode(read_manifest(lake, stream, drain, number), drain, number)
 
 
 def stub_of(manifest: Manifest, digest: str) -> Manifest:

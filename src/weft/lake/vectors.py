@@ -11,9 +11,8 @@ from weft.base.errors import PeerError
 from weft.base.vectors import VersionVector
 from weft.lake.files import Files
 from weft.lake.layout import Layout
-from weft.lake.manifest import decode
 from weft.lake.segments import Place
-from weft.lake.stubs import read_manifest
+from weft.lake.stubs import link_at
 
 EVERY: Final = 256  # segments; a reader that restarts reads at most this many manifests, 1 MB
 _BYTES_MAX: Final = 256 << 20  # uncompressed; room for 10,000,000 ranges of an origin
@@ -44,7 +43,7 @@ def vector_at(lake: Layout, stream: str, drain: str, number: int) -> VersionVect
 
 def add_manifest(vector: VersionVector, lake: Layout, stream: str, drain: str, number: int) -> None:
     """Add what one segment holds to a vector."""
-    vector.update(decode(read_manifest(lake, stream, drain, number), drain, number).manifest.vector())
+    vector.update(link_at(lake, stream, drain, number).manifest.vector())
 
 
 def _nearest(lake: Layout, stream: str, drain: str, number: int) -> tuple[int, VersionVector]:

@@ -13,9 +13,9 @@ from weft.base.errors import UserError
 from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
-from weft.lake.manifest import FORMAT, NO_PRIOR, Link, Manifest, SegmentFault, decode, name_of, range_rows
+from weft.lake.manifest import FORMAT, NO_PRIOR, Link, Manifest, SegmentFault, name_of, range_rows
 from weft.lake.reader import Source
-from weft.lake.stubs import read_manifest, skipped_of
+from weft.lake.stubs import link_at, skipped_of
 from weft.lake.vectors import EVERY, add_manifest, vector_at
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
@@ -73,7 +73,7 @@ def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
         known = ", ".join(f"{drain}:1-{tip}" for drain, tip in tips.items()) or "none"
         raise UserError("no-segment", f"{place.stream} has no segment {place.drain}:{place.number}", f"one of {known}")
     try:
-        link = decode(read_manifest(lake, *place), place.drain, place.number)
+        link = link_at(lake, *place)
     except SegmentFault as fault:
         if fault.code != "segment-gone":
             raise UserError(fault.code, str(fault), "put its manifest (.json) back from a copy") from fault
@@ -87,8 +87,8 @@ def _stand_in(lake: Layout, place: Place) -> Link:
     Its numbers are known if the drain has published a vector since; otherwise it has none, and they count as missing.
     """
     stream, drain, number = place
-    before = decode(read_manifest(lake, stream, drain, number - 1), drain, number - 1) if number > 1 else None
-    after = decode(read_manifest(lake, stream, drain, number + 1), drain, number + 1).manifest
+    before = link_at(lake, stream, drain, number - 1) if number > 1 else None
+    after = link_at(lake, stream, drain, number + 1).manifest
     held = _published(lake, place)
     manifest = Manifest(
         format=FORMAT,
