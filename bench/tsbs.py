@@ -6,8 +6,9 @@
 (`bench.tsbs_hosts`), which numbers, journals and syncs, and hands over a record of `--ticks` ticks at a time, as a host does
 that was away; `--ticks 1` is what a host sends that is not. One after the other:
 
-*durable*, *drained*: from the first sample that a host orders until the root has synced the last one, and until the last
-one is in a segment. Hosts and root are two processes, and the root drains beside receiving.
+*durable*, *drained*: from the first sample that a host orders until every host has heard that the root has synced its last
+one, which a parent says twice a second, and until the last one is in a segment. Hosts and root are two processes, and the
+root drains beside receiving.
 *tables*, *folded*: the job of `weft lake run` in this process, local[2] and 512 MB: from the first segment until the last
 sample is in bronze, `silver.samples` and `silver.values`, and until roll-ups, last values and completeness have it.
 *joined*: `weft lake compact`, which a driver does by itself: the files of a day that is over become one, sorted; those of
@@ -29,7 +30,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -43,10 +43,8 @@ from bench.fabric import cpu_of, wait_for
 from bench.hosts import load
 from bench.lakes import Following, Spent, started
 from bench.pipeline_traffic import Burst
-from bench.tsbs_hosts import BEGAN, METRICS, TICK_S, VALUES, Values, measured
+from bench.tsbs_hosts import BEGAN, METRICS, SAFE, TICK_S, VALUES, Values, measured
 from bench.tsbs_questions import Sides, clock_midnight, compare, sides_of, write_plain
-from weft.base.errors import UserError
-from weft.cli.asking import status_of
 from weft.cli.fleet import Member
 from weft.lake.layout import Layout
 from weft.lake.reader import ROWS_MAX, Source
@@ -98,10 +96,6 @@ class Shape(NamedTuple):
     def samples(self) -> int:
         return self.length * self.hosts * len(METRICS)
 
-    @property
-    def records(self) -> int:
-        return self.hosts * math.ceil(self.length / self.ticks)
-
 
 class Hosts(Burst):
     """A root, and all hosts as one process."""
@@ -135,17 +129,12 @@ def to_segments(place: Path, shape: Shape, start: datetime) -> float:
         root_before = cpu_of(hosts.fleet, "root")
         began = json.loads((place / BEGAN).read_text())
 
-        def is_durable() -> bool:
-            with suppress(UserError):  # a busy root may answer later
-                return bool(status_of(hosts.port)["cores"]["carrier"]["accepted"] >= shape.records)
-            return False
-
         def is_drained() -> bool:
             return sum(manifest.rows for manifest in source.manifests({}, source.latest())) >= shape.samples
 
-        until(is_durable, patience)
-        seconds, spent = time.monotonic() - began["at"], cpu_of(hosts.fleet, "hosts") - began["cpu"]
-        show(Leg("durable", seconds, _cpu(shape, hosts=spent)), shape)
+        until((place / SAFE).exists, patience)
+        safe = json.loads((place / SAFE).read_text())
+        show(Leg("durable", safe["at"] - began["at"], _cpu(shape, hosts=safe["cpu"] - began["cpu"])), shape)
         until(is_drained, patience)
         seconds, spent = time.monotonic() - began["at"], cpu_of(hosts.fleet, "root") - root_before
         show(Leg("drained", seconds, _cpu(shape, root=spent)), shape)

@@ -13,6 +13,7 @@ ticks a record, host after host. Every record is synced alone in the journal of 
 
 import asyncio
 import json
+import math
 import os
 import sys
 import time
@@ -50,6 +51,7 @@ FIRST_PORT: Final = 17_000
 SPOOL_MAX: Final = 64  # records of one host in flight; a parent says twice a second which of them are safe
 VALUES: Final = "values.npy"
 BEGAN: Final = "began.json"
+SAFE: Final = "safe.json"
 
 Values = np.ndarray[Any, np.dtype[np.uint8]]
 """What was measured, by tick, host and metric."""
@@ -107,6 +109,18 @@ def carrier_of(process: Process) -> Carrier:
     return carrier
 
 
+def is_safe(carrier: Carrier, records: int) -> bool:
+    """Whether the parent has said that everything, and at least so many records, is durable at the root."""
+    return carrier.counters.safe >= records and not carrier.counters.spool_records
+
+
+def note(file: Path) -> None:
+    """Write down the instant and the CPU time of this process so far."""
+    fresh = file.with_suffix(".tmp")
+    fresh.write_text(json.dumps({"at": time.monotonic(), "cpu": sum(os.times()[:2])}))
+    fresh.rename(file)
+
+
 async def drive(root: int, place: Path, start_ms: int, ticks: int) -> None:
     """Send everything; then idle until stopped."""
     values: Values = np.load(place / VALUES, mmap_mode="r")
@@ -115,13 +129,16 @@ async def drive(root: int, place: Path, start_ms: int, ticks: int) -> None:
     carriers = [carrier_of(process) for process in processes]
     while any(carrier.state.name != "OPEN" for carrier in carriers):  # noqa: ASYNC110  # no event says it
         await asyncio.sleep(0.01)
-    (place / f"{BEGAN}.tmp").write_text(json.dumps({"at": time.monotonic(), "cpu": sum(os.times()[:2])}))
-    (place / f"{BEGAN}.tmp").rename(place / BEGAN)
+    note(place / BEGAN)
     for host, batch in batches(values, start_ms, ticks):
         while carriers[host].counters.spool_records >= SPOOL_MAX:  # noqa: ASYNC110  # no event says it
             await asyncio.sleep(0.001)
         processes[host].runner.order("measurement", NumberBatch(batch))
         await asyncio.sleep(0)
+    records = math.ceil(len(values) / ticks)
+    while not all(is_safe(carrier, records) for carrier in carriers):  # noqa: ASYNC110  # no event says it
+        await asyncio.sleep(0.01)
+    note(place / SAFE)
     await asyncio.gather(*serving)
 
 
