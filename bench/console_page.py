@@ -12,7 +12,6 @@ but this machine.
 
 import argparse
 import asyncio
-import contextlib
 import multiprocessing
 import os
 import re
@@ -20,12 +19,13 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.console import Fleet
 from bench.peers import programs
+from bench.peers.netdata import SETTLE_S, netdata
 from bench.peers.nodes import Nodes
 from bench.sensor import cpu_seconds
 from tests.interop.chromium import Chromium, Page
@@ -36,33 +36,6 @@ SETTINGS: Final = "".join(
     f'[metric.{detail.lower()}]\ndetail = "{detail}"\nrate = "1s"\n'
     for detail in ("CPU", "MEMORY_PERCENT", "DISK_PERCENT", "NETWORK")
 )
-NETDATA: Final = """
-[global]
-run as user = {user}
-[directories]
-config = {place}
-log = {place}
-lib = {place}
-cache = {place}
-web = {share}/netdata/web
-plugins = {lib}/netdata/plugins.d
-stock config = {lib}/netdata/conf.d
-[db]
-mode = ram
-[web]
-bind to = 127.0.0.1
-default port = {port}
-[statsd]
-enabled = no
-[plugins]
-enable running new plugins = no
-apps = no
-tc = no
-python.d = no
-charts.d = no
-go.d = no
-ebpf = no
-"""
 NOTE: Final = """
 const seen = () => { try { return SEEN; } catch { return false; } };
 const look = () => seen() ? requestAnimationFrame(() => setTimeout(() => performance.mark("picture"), 0)) : requestAnimationFrame(look);
@@ -80,7 +53,6 @@ ASKED: Final = tuple(
 )
 VIEWERS: Final = 50
 PORT: Final = 36_000
-SETTLE_S: Final = 4.0
 Ages = list[float]
 Viewer = Callable[[int, Ages], Any]
 
@@ -192,20 +164,6 @@ def viewed(name: str, pid: int, viewer: Viewer, port: int, seconds: float) -> No
     print(f"; age at the viewer: median {statistics.median(ages):.0f} ms, p95 {ages[int(len(ages) * 0.95)]:.0f} ms")
 
 
-@contextlib.contextmanager
-def netdata(place: Path, port: int) -> Iterator[int]:
-    """Netdata on loopback; its process."""
-    usr = programs.unpacked("usr/share/netdata")
-    share, lib = (usr.parent, usr.parents[1] / "lib") if usr else (Path("/usr/share"), Path("/usr/lib"))
-    words = {"place": place, "port": port, "share": share, "lib": lib, "user": os.environ.get("USER", "root")}
-    (place / "netdata.conf").write_text(NETDATA.format(**words), "utf-8")
-    (place / ".opt-out-from-anonymous-statistics").touch()
-    command = ("netdata", "-D", "-c", str(place / "netdata.conf"), "-P", str(place / "pid"))
-    with programs.running(command, place, port) as process:
-        time.sleep(SETTLE_S)
-        yield process.pid
-
-
 def main(rounds: int, opens: int, seconds: float) -> None:
     """Print all of it."""
     programs.demand("netdata")
@@ -223,12 +181,12 @@ def main(rounds: int, opens: int, seconds: float) -> None:
             (folder := Path(place) / "netdata").mkdir()
             nodes.start("root")
             (port,) = free_blocks(1, PORT)
-            with netdata(folder, port) as pid:
+            with netdata(folder, port) as process:
                 peer = Site("netdata", f"http://127.0.0.1:{port}/", THEIRS)
                 pictures([*sites, peer], rounds, opens)
                 print(f"load {os.getloadavg()[0]:.1f}")
                 viewed("weft", nodes.pid("root"), watch, nodes.ports["root"] + HTTP, seconds)
-                viewed("netdata", pid, poll, port, seconds)
+                viewed("netdata", process.pid, poll, port, seconds)
     finally:
         for fleet in fleets:
             fleet.terminate()

@@ -1,25 +1,27 @@
-"""What a sensor costs its machine, beside Debian's prometheus-node-exporter and collectd in the same run.
+"""What a sensor costs its machine, beside Debian's prometheus-node-exporter, collectd and Netdata in the same run.
 
-All three watch CPU, memory, disks and network: once a second, or as dCAMP did (CPU and memory each 60 s, disk and
-network each 120 s). node_exporter is scraped at that rate, collectd writes CSV, the sensor keeps its samples durably
-and hands them to a root. Prints CPU milliseconds per second and resident memory of each, and the ratios. `--beside OTHER`
-is a directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`), whose sensor runs at the same time.
+All watch CPU, memory, disks and network: once a second, or as dCAMP did (CPU and memory each 60 s, disk and
+network each 120 s; Netdata all of it each 60 s). node_exporter is scraped at that rate, collectd writes CSV, Netdata keeps an
+hour in memory, the sensor keeps its samples durably and hands them to a root. Prints CPU milliseconds per second and resident
+memory of each, and the ratios. `--beside OTHER` is a directory with other sources of Weft (`git archive COMMIT | tar -x -C OTHER`),
+whose sensor runs at the same time.
 
-    apt-get install --no-install-recommends prometheus-node-exporter collectd-core
+    scripts/bench-install
     .venv/bin/python -m bench.sensor [seconds] [--beside OTHER...]
 """
 
 import argparse
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from bench.peers import programs
+from bench.peers.netdata import FOUR_METRICS, netdata
 from weft.cli.fleet import Fleet, Member
 from weft.shell.blocks import free_blocks
 
@@ -27,6 +29,8 @@ ROOT: Final = Path(__file__).parents[1]
 COLLECTD: Final = """
 BaseDir "{place}"
 PIDFile "{place}/collectd.pid"
+PluginDir "{usr}/lib/collectd"
+TypesDB "{usr}/share/collectd/types.db"
 Interval {interval}
 LoadPlugin cpu
 LoadPlugin memory
@@ -63,42 +67,62 @@ EXPORTER: Final = (
 )
 
 
+class Bar(NamedTuple):
+    """At one look a second: at most so many times the CPU of a peer; or with none, so many MB."""
+
+    peer: str
+    at_most: float
+
+
+BARS: Final = (Bar("node_exporter", 0.8), Bar("collectd", 1.2), Bar("", 35))
+Usage = dict[str, tuple[float, float]]
+"""By program, CPU milliseconds per second, and MB."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seconds", type=float, nargs="?", default=60.0)
     parser.add_argument("--beside", type=Path, nargs="*", default=[])
     options = parser.parse_args()
     trees = {"weft": ROOT} | {other.name: other.resolve() for other in options.beside}
-    missing = [name for name in ("prometheus-node-exporter", "collectd") if shutil.which(name) is None]
-    if missing:
-        raise SystemExit(f"{', '.join(missing)} not installed: apt-get install prometheus-node-exporter collectd-core")
+    programs.end_in_order()
+    programs.demand("prometheus-node-exporter", "collectd", "netdata")
+    print(f"load {os.getloadavg()[0]:.1f}")
     print(f"{'cadence':>8} {'program':>14} {'CPU ms/s':>9} {'memory MB':>10} {'CPU ratio of weft to it':>24}")
     for fast, slow in ((1, 1), (60, 120)):
         with tempfile.TemporaryDirectory() as place:
-            measure(Path(place), trees, (fast, slow), options.seconds)
+            used = measure(Path(place), trees, (fast, slow), options.seconds)
+        if fast == 1:
+            for bar in BARS:
+                judge(bar, used)
+    print(f"load {os.getloadavg()[0]:.1f}")
 
 
-def measure(place: Path, trees: dict[str, Path], cadence: tuple[int, int], seconds: float) -> None:
+def judge(bar: Bar, used: Usage) -> None:
+    cpu, memory = used["weft"]
+    seen, what = (cpu / used[bar.peer][0], f"CPU of {bar.peer}'s") if bar.peer else (memory, "MB")
+    print(f"{'met' if seen <= bar.at_most else 'MISSED'}: {what} {seen:.2f}, at most {bar.at_most:g}")
+
+
+def measure(place: Path, trees: dict[str, Path], cadence: tuple[int, int], seconds: float) -> Usage:
     fast, _ = cadence
-    exporter, *ports = free_blocks(1 + 2 * len(trees), 34_000)
-    fleet, peers = Fleet(place), dict[str, subprocess.Popen[bytes]]()
-    try:
+    exporter, page, *ports = free_blocks(2 + 2 * len(trees), 34_000)
+    fleet = Fleet(place)
+    with contextlib.ExitStack() as stack:
+        stack.callback(fleet.stop_all)
         pids = {}
         for tree, sources in trees.items():
             os.environ["PYTHONPATH"] = str(sources / "src")
             (place / tree).mkdir()
             pids[tree] = start_sensor(fleet, place / tree, (ports.pop(), ports.pop()), cadence)
-        peers = start_peers(place, fast, exporter)
+        peers = {name: started(stack, command) for name, command in commands(place, fast, exporter).items()}
+        (place / "netdata").mkdir()
+        peers["netdata"] = stack.enter_context(netdata(place / "netdata", page, fast, FOUR_METRICS))
         time.sleep(5)  # starting is not the question
         pids |= {name: peer.pid for name, peer in peers.items()}
         before = {name: cpu_seconds(pid) for name, pid in pids.items()}
         scrape(exporter, fast, seconds)
-        report(f"{fast} s", pids, before, seconds)
-    finally:
-        fleet.stop_all()
-        for peer in peers.values():
-            peer.terminate()
-            peer.wait()
+        return report(f"{fast} s", pids, before, seconds)
 
 
 def start_sensor(fleet: Fleet, place: Path, ports: tuple[int, int], cadence: tuple[int, int]) -> int:
@@ -117,17 +141,22 @@ def start_sensor(fleet: Fleet, place: Path, ports: tuple[int, int], cadence: tup
     return process.pid
 
 
-def start_peers(place: Path, interval: int, port: int) -> dict[str, subprocess.Popen[bytes]]:
+def commands(place: Path, interval: int, port: int) -> dict[str, list[str]]:
+    usr = (programs.unpacked("usr/lib/collectd") or Path("/usr/lib/collectd")).parents[1]
     settings = place / "collectd.conf"
-    settings.write_text(COLLECTD.format(place=place, interval=interval))
-    commands = {
+    settings.write_text(COLLECTD.format(place=place, interval=interval, usr=usr))
+    return {
         "node_exporter": [*EXPORTER, f"--web.listen-address=127.0.0.1:{port}"],
         "collectd": ["collectd", "-f", "-C", str(settings)],
     }
-    return {
-        name: subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for name, command in commands.items()
-    }
+
+
+def started(stack: contextlib.ExitStack, command: list[str]) -> subprocess.Popen[bytes]:
+    program, nowhere = programs.found(command[0]), subprocess.DEVNULL
+    assert program is not None, "demanded before"
+    process = subprocess.Popen([program, *command[1:]], stdout=nowhere, stderr=nowhere, env=programs.environment())
+    stack.callback(programs.end, process)
+    return process
 
 
 def scrape(port: int, every: int, seconds: float) -> None:
@@ -138,11 +167,12 @@ def scrape(port: int, every: int, seconds: float) -> None:
         time.sleep(min(every, max(0.0, ends_at - time.monotonic())))
 
 
-def report(cadence: str, pids: dict[str, int], before: dict[str, float], seconds: float) -> None:
+def report(cadence: str, pids: dict[str, int], before: dict[str, float], seconds: float) -> Usage:
     spent = {name: (cpu_seconds(pid) - before[name]) / seconds * 1_000 for name, pid in pids.items()}
     for name, pid in pids.items():
         ratio = f"{spent['weft'] / spent[name]:.2f}" if spent[name] else "-"
-        print(f"{cadence:>8} {name:>14} {spent[name]:>9.2f} {resident_mb(pid):>10.1f} {ratio:>24}")
+        print(f"{cadence:>8} {name:>14} {spent[name]:>9.2f} {resident_mb(pid):>10.1f} {ratio:>24}", flush=True)
+    return {name: (spent[name], resident_mb(pid)) for name, pid in pids.items()}
 
 
 def cpu_seconds(pid: int) -> float:

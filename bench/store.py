@@ -5,7 +5,7 @@
 
 Both sides take turns; the medians' ratio is the result, beside the bar of the specification. Clients are processes of
 their own, ours with our library, theirs with theirs. MoaT-KV acknowledges from memory: equal durability means our journal
-on tmpfs. Puts and batches with `ack=majority` are not measured here.
+on tmpfs.
 """
 
 import argparse
@@ -17,12 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.peers import programs
 from bench.peers.rounds import load, take_turns
-from bench.peers.stores import MOAT, Clock, Etcd, Moat, Weft, cpu_s, mosquitto, until
+from bench.peers.stores import MOAT, Clock, Etcd, Moat, Said, Weft, cpu_s, mosquitto, until
 from bench.snapshot import forget_high, resident_mb
 from weft.base.changes import Chain, Event
 from weft.shell.files import Files, append_whole
@@ -34,6 +35,7 @@ SETS, SETS_AT_ONCE, GETS, WATCHED, REPLICATED = 1_000, 10_000, 2_000, 500, 10_00
 FILED: Final = 100_000
 THEIRS: Final = 4  # how many times fewer operations the slower peer gets in its turn
 IDLE_S: Final = 20.0
+MEMBERS: Final = ("a", "b", "c")
 
 
 class Options(NamedTuple):
@@ -333,6 +335,102 @@ def filed(count: int) -> Iterator[Event]:
         yield Event(Chain((("n1", number + 1),)), number + 1, path, value)
 
 
+class Writes(NamedTuple):
+    """So many entries by so many clients, each with its own connection and one request open: by a node's load, by etcd's."""
+
+    what: str
+    entries: int
+    clients: int
+    ours: str
+    theirs: str
+    times: float
+    """The bar: how many times etcd's rate."""
+
+
+WRITES: Final = (
+    Writes("1 client", 500, 1, "majority", "clients", 1),
+    Writes("100 clients", 5_000, 100, "majority", "clients", 3),
+    Writes("10 clients, batches of 100", 50_000, 10, "batches", "txns", 3),
+)
+
+
+class Trio(NamedTuple):
+    """Three members: how they are loaded, and what each has spent since its start."""
+
+    load: Callable[[Writes], Said]
+    spent: Callable[[], list[dict[str, float]]]
+
+
+def three_nodes(stack: ExitStack) -> Trio:
+    nodes = stack.enter_context(Weft(folder(stack, is_on_disk=True) / "weft", [*MEMBERS]))
+    nodes.start(*MEMBERS)
+    for name in MEMBERS:
+        nodes.load(name, "set", 1, 1)  # who has never changed anything is no member whose word is asked for
+    with Clock(nodes.client("a")) as clock:
+        until(lambda: all(clock.tick(name) > 0 for name in MEMBERS), "three members")
+
+    def spent(name: str) -> dict[str, float]:
+        turns, messages = nodes.timing(name, "turn_messages")
+        syncs, _ = nodes.timing(name, "sync_seconds")
+        return {"CPU us": 1e6 * cpu_s(nodes.pid(name)), "syncs": syncs, "turns": turns, "messages": messages}
+
+    return Trio(
+        lambda writes: nodes.load("a", writes.ours, writes.entries, writes.clients),
+        lambda: [spent(name) for name in MEMBERS],
+    )
+
+
+def three_of_etcd(stack: ExitStack) -> Trio:
+    """Loaded at the member that leads, so that it has to hand no request on."""
+    etcd = stack.enter_context(Etcd(folder(stack, is_on_disk=True), len(MEMBERS)))
+    leader = etcd.leader
+    order = sorted(range(etcd.members), key=lambda number: number != leader)
+
+    def spent(number: int) -> dict[str, float]:
+        return {"CPU us": 1e6 * cpu_s(etcd.processes[number].pid), "syncs": etcd.syncs(number)}
+
+    return Trio(
+        lambda writes: etcd.load(writes.theirs, writes.entries, writes.clients, leader),
+        lambda: [spent(number) for number in order],
+    )
+
+
+def written(writes: Writes, sides: dict[str, Trio], rounds: int) -> Bar:
+    """Both in turns; rate, latency of a request, and what an entry costs at each member, medians."""
+    seen: dict[str, list[Said]] = {name: [] for name in sides}
+
+    def once(name: str) -> float:
+        side = sides[name]
+        before = side.spent()
+        said = side.load(writes)
+        for number, (was, now) in enumerate(zip(before, side.spent(), strict=True)):
+            said |= {f"{what} {number}": (now[what] - was[what]) / writes.entries for what in now}
+        seen[name].append(said)
+        return said["per_second"]
+
+    print(f"  {writes.what}:")
+    medians = compared({name: partial(once, name) for name in sides}, rounds, "/s")
+    for name, those in seen.items():
+        middle = {what: statistics.median(one[what] for one in those) for what in those[0]}
+        costs: dict[str, list[str]] = {}
+        for what, each in middle.items():
+            if what[-2:] in (" 0", " 1", " 2"):
+                costs.setdefault(what[:-2], []).append(f"{each:.3g}")
+        told = "; ".join(f"{what} {' + '.join(each)}" for what, each in costs.items())
+        print(f"  {name}: p50 {1e3 * middle['p50']:.2f} ms, p99 {1e3 * middle['p99']:.2f} ms; of an entry {told}")
+    return Bar(f"durable at a majority, {writes.what}, of etcd", medians["weft"], medians["etcd"], writes.times)
+
+
+def majority(options: Options) -> list[Bar]:
+    """Durable at a majority of three members, on disk: one client, a hundred, and batches, beside etcd at its leader."""
+    with ExitStack() as stack:
+        place = folder(stack, is_on_disk=True)
+        sides = {"weft": three_nodes(stack), "etcd": three_of_etcd(stack)}
+        bars = [written(writes, sides, options.rounds) for writes in WRITES]
+        print(f"  a bare write and fdatasync: {1e6 / bare_rate(place):,.0f} us")
+    return bars
+
+
 MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
     "sets": sets,
     "sets_at_once": sets_at_once,
@@ -342,12 +440,12 @@ MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
     "join": join,
     "heal": heal,
     "restart": restart,
+    "majority": majority,
     "idle": idle,
     "files": files,
 }
 ALONE: Final = frozenset({"files", "idle"})
 """Measures that have no peer."""
-LATER: Final = "not measured: puts and batches with ack=majority, in a mesh of several nodes"
 
 
 def show(name: str, measure: Callable[[Any], list[Bar]], options: Any) -> None:
@@ -376,7 +474,6 @@ def main() -> None:
     options = Options(given.rounds, given.entries)
     for name in given.names or MEASURES:
         show(name, MEASURES[name], options)
-    print(LATER)
 
 
 if __name__ == "__main__":

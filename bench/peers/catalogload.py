@@ -22,12 +22,14 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
 import zmq
 
 NAMES: Final = 300
 FLYING: Final = 200
+AT_ONCE: Final = 50
 T: Final = struct.pack("<d", time.time())
 Socket = zmq.Socket[bytes]
 
@@ -204,22 +206,29 @@ def redis_get(port: int, count: int) -> list[float]:
 
 
 def beats(port: int, count: int) -> list[float]:
-    """Register, then beat for so many seconds, evenly; the time of each turn of ten milliseconds."""
-    req, seconds = dialled(zmq.REQ, port), float(sys.argv[5])
+    """Register, fifty at once, and beat meanwhile and for so many seconds after; the time of each turn of ten milliseconds."""
+    idle, seconds = [dialled(zmq.REQ, port) for _ in range(AT_ONCE)], float(sys.argv[5])
     source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     to = ("127.0.0.1", int(sys.argv[4]))
-    for number in range(count):
-        req.send_multipart([b"UwU", T, record(number, heartbeat=1_000)])
-        assert req.recv_multipart()[0] == b"OwO"
-        source.sendto(b"<3 1 n%d\tid=i%d" % (number, number), to)
-    began, took, share = time.monotonic(), list[float](), max(1, count // 100)
-    for turn in range(round(seconds * 100)):
-        at = began + turn / 100
-        time.sleep(max(0.0, at - time.monotonic()))
+    began, took, known, turn, last = time.monotonic(), list[float](), list[int](), 0, sys.maxsize
+    numbers, pending = iter(range(count)), dict[Socket, int]()
+    while turn < last:
+        time.sleep(max(0.0, began + turn / 100 - time.monotonic()))
         before = time.perf_counter()
-        for number in range(turn % 100 * share, min(count, (turn % 100 + 1) * share)):
+        for req in [req for req in pending if req.poll(0)]:
+            assert req.recv_multipart()[0] == b"OwO"
+            known.append(pending.pop(req))
+            idle.append(req)
+        for number in islice(numbers, len(idle)):
+            req = idle.pop()
+            req.send_multipart([b"UwU", T, record(number, heartbeat=1_000)])
+            pending[req] = number
+        for number in known[turn % 100 :: 100]:
             source.sendto(b"<3 1 n%d\tid=i%d" % (number, number), to)
         took.append(time.perf_counter() - before)
+        turn += 1
+        if len(known) == count and last == sys.maxsize:
+            last = turn + round(seconds * 100)
     return took
 
 

@@ -1,6 +1,6 @@
 """Programs of others, started for a bench on loopback and ended by it; never as services of the system.
 
-They are looked for on the path, and below var/peers, where `scripts/bench-install` unpacks Debian's.
+They are looked for on the path, and below var/peers, where `scripts/bench-install` unpacks Debian's, and NATS' own.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def end_in_order() -> None:
 
 def found(name: str) -> str | None:
     """Where a program is; None: nowhere."""
-    folders = [str(UNPACKED / "usr" / folder) for folder in ("bin", "sbin")]
+    folders = [str(UNPACKED / folder) for folder in ("nats/bin", "usr/bin", "usr/sbin")]
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *folders]))
 
 

@@ -61,6 +61,7 @@ allow_anonymous true
 persistence false
 max_queued_messages 0
 """
+WAL_SYNCS: Final = "etcd_disk_wal_fsync_duration_seconds_count"
 Said = dict[str, float]
 
 
@@ -193,6 +194,11 @@ class Weft:
         with contextlib.suppress(OSError), Clock(self.client(name)):
             return True
         return False
+
+    def timing(self, name: str, what: str) -> tuple[int, float]:
+        """Of one of its timings, how many values and their sum."""
+        found = (try_status(self.ports[name]) or {})["timings"][what]
+        return int(found["count"]), float(found["sum"])
 
     def store(self, name: str) -> dict[str, Any]:
         """What its store says of itself."""
@@ -337,8 +343,22 @@ class Etcd:
         self.ask(0, "cluster/member/add", {"peerURLs": [f"http://127.0.0.1:{self.bases[number] + 1}"]})
         self._start(number, range(number + 1), "existing")
 
-    def load(self, mode: str, count: int, at_once: int) -> Said:
+    @property
+    def leader(self) -> int:
+        """The member that leads."""
+        said = [self.ask(number, "maintenance/status", {}) for number in range(self.members)]
+        return next(number for number, one in enumerate(said) if one["leader"] == one["header"]["member_id"])
+
+    def syncs(self, number: int) -> float:
+        """How often a member has synced its log."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.bases[number]}/metrics", timeout=30) as page:
+            lines = page.read().decode().splitlines()
+        return float(next(line for line in lines if line.startswith(WAL_SYNCS)).split()[1])
+
+    def load(self, mode: str, count: int, at_once: int, member: int | None = None) -> Said:
+        """`member`: at this one alone."""
         program = programs.found("etcdload")
         assert program is not None, "demanded before"
-        endpoints = ",".join(f"http://127.0.0.1:{base}" for base in self.bases[: self.members])
+        bases = self.bases[: self.members] if member is None else [self.bases[member]]
+        endpoints = ",".join(f"http://127.0.0.1:{base}" for base in bases)
         return told([program, mode, endpoints, str(count), str(at_once)])

