@@ -9,6 +9,7 @@ from tests.store.desk import Desk
 from tests.store.net import Net, Node
 from weft.base.effects import Send
 from weft.cores.store import limits
+from weft.cores.store.acking import Acking, PendingAck
 from weft.cores.store.messages import ClientCame
 from weft.wire.store.clients import Answer, Op, Request
 from weft.wire.store.pack import pack
@@ -171,3 +172,20 @@ def test_alone_everything_is_local() -> None:
     sent = [effect.message for turn in desk.turns for effect in turn if isinstance(effect, Send)]
     assert sent
     assert limits.ACK_NS == 5_000_000_000
+
+
+@pytest.mark.proves("STO-035")
+def test_a_write_does_not_make_the_node_look_again_at_all_that_wait_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, looks = trio(), [0]
+    asker, durable = Asker(net, "a"), Acking._durable
+
+    def counted(self: Acking, held: PendingAck) -> int:
+        looks[0] += 1
+        return durable(self, held)
+
+    monkeypatch.setattr(Acking, "_durable", counted)
+    for number in range(50):
+        asker.set(f"x{number}", "majority")
+    assert 50 == looks[0], "nobody has reported meanwhile"
+    net.run_until(lambda: len(asker.answers) == 50, 4, step_s=0.001)
+    assert [""] * 50 == [answer.etype for answer in asker.answers]

@@ -51,6 +51,8 @@ class Acking:
         self._have: dict[str, RangeSet] = {}
         """The ticks of this node's changes that each member has reported, while an answer waits."""
         self._waiting: list[PendingAck] = []
+        self._counted: list[str] = []
+        """Whose reports the last look counted: with the same ones and no new report, only what is new can be answered."""
         self.took = of_spans()
         """How long answers waited until enough members had the changes (ADM-030)."""
 
@@ -92,10 +94,13 @@ class Acking:
         """Send the answer once enough members have this node's changes from `first` to the last one."""
         needed, level = self.needed(request.ack), str(request.ack)
         last, now = self._context.tick, self._context.now.mono
-        self._waiting.append(
-            PendingAck(say, answer, first, last, needed, len(self.members), level, now, now + limits.ACK_NS)
-        )
-        self._look()
+        held = PendingAck(say, answer, first, last, needed, len(self.members), level, now, now + limits.ACK_NS)
+        self._waiting.append(held)
+        if self._reported() != self._counted:
+            self._look()
+        elif self._is_answered(held):
+            self._waiting.pop()
+            self._forget()
 
     def hear_info(self, info: Info) -> None:
         """A member reports what it has."""
@@ -105,9 +110,21 @@ class Acking:
             self._look()
 
     def _look(self) -> None:
+        """Answer all that enough members have by now."""
+        self._counted = self._reported()
         self._waiting = [held for held in self._waiting if not self._is_answered(held)]
+        self._forget()
+
+    def _forget(self) -> None:
+        """Without an answer that waits, no report is of use."""
         if not self._waiting:
             self._have.clear()
+            self._counted.clear()
+
+    def _reported(self) -> list[str]:
+        """The members, beside this one, that have reported since answers wait."""
+        own, have = self._context.name, self._have
+        return [name for name in self.members if name in have and name != own]
 
     def _is_answered(self, held: PendingAck) -> bool:
         if self._durable(held) < held.needed:
@@ -119,16 +136,15 @@ class Acking:
 
     def _durable(self, held: PendingAck) -> int:
         """How many members have the changes, this one included."""
-        own, members = self._context.name, self.members
-        return 1 + sum(
-            name != own and name in self._have and self._have[name].covers(held.first, held.last) for name in members
-        )
+        return 1 + sum(self._have[name].covers(held.first, held.last) for name in self._counted)
 
     # Time
 
     def wake(self, now: Now) -> None:
         """Answer those that have waited too long, with the number of confirmations so far."""
         late = [held for held in self._waiting if held.due_at <= now.mono]
+        if late:
+            self._counted = self._reported()
         for held in late:
             durable = self._durable(held)
             self._context.count("acks", f"{held.level}:unconfirmed")
