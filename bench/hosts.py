@@ -11,6 +11,7 @@ fleet's bytes, headers of TCP and IP included. Without that right the machine's 
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -36,7 +37,7 @@ from weft.node.settings import settings_of
 from weft.shell.ends import Heard
 from weft.shell.links import Links
 from weft.shell.process import Doors, Process
-from weft.shell.serve import founded, raise_file_limit
+from weft.shell.serve import COLLECT_AFTER, founded, raise_file_limit
 
 OWN_NETWORK: Final = "WEFT_BENCH_OWN_NETWORK"
 LOOK_S: Final = 0.01
@@ -121,6 +122,12 @@ class WatchedProcess(Process):
 # One host
 
 
+def spare_garbage() -> None:
+    """Let Python's collector look at what it looks at in a node of `weft up`."""
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
 class Guest:
     """One node of a host."""
 
@@ -141,6 +148,7 @@ class Guest:
         reason: Any = RoleChanged("", 0)
         while isinstance(reason, RoleChanged):
             self.process = WatchedProcess(self.settings, Doors(links=self.links))
+            spare_garbage()
             self.process.on_rate = _say_rate
             self.process.runner.on_tell = self._hear
             reason = await self.process.run()

@@ -74,8 +74,8 @@ def documents(place: Path, keys: int) -> tuple[dict[str, Any], dict[str, Any]]:
     )
     shared = {
         "fleet": {"name": "bench", "beacon_port": root_port, "heartbeat": "10s"},
-        "limits": {"memory_megabytes": 8_192},
-        "store": {"keys": keys + 1_000, "megabytes": 1_024},
+        "limits": {"memory_megabytes": 8_192, "cores": {"configuration": 4_096}},
+        "configuration": {"keys": keys + 1_000, "megabytes": 1_024},
     }
     own = {"host": "127.0.0.1"}
     root = {
@@ -106,7 +106,7 @@ def ours(place: Path, keys: int) -> Seen:
         before = forget_high(source)
         hosts.start([copy])
         replica = hosts.hosts[1].process.pid
-        if not hosts.until(lambda: "copy" in hosts.placed, 30):
+        if not hosts.until(lambda: "copy" in hosts.placed, PATIENCE_S):
             raise TimeoutError("the replica has no place")
         fresh, spent = forget_high(replica), (cpu_seconds(source), cpu_seconds(replica))
         if not hosts.until(lambda: hosts.stands["copy"].is_settled, PATIENCE_S):

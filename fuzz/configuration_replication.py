@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from fuzz.house.choices import frames_of
+from fuzz.house.choices import frames_of, joined
 from fuzz.house.running import attempt, run
 from fuzz.house.vectors import multiparts
 from weft.wire import replication
 from weft.wire.envelope import Answer
-from weft.wire.replication import KvPub
+from weft.wire.replication import KvPub, KvSync
 
 CODES = frozenset(
     [
@@ -46,7 +46,9 @@ def one(data: bytes) -> None:
 
 def seeds() -> Iterable[bytes]:
     """The captured and made messages of the protocol."""
-    return multiparts("config-strict", "config-chp")
+    yield from multiparts("config-strict", "config-chp")
+    for pairs in ((KvSync("/a", 1, b"1"),), (KvSync("/a", 5, b"1"), KvSync("/a/b", 256, b"xx"))):
+        yield joined(replication.encode_answer(Answer((), replication.pack(pairs))))
 
 
 if __name__ == "__main__":

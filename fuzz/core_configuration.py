@@ -27,7 +27,7 @@ from weft.cores.configuration.messages import (
 )
 from weft.wire import replication
 from weft.wire.envelope import Answer
-from weft.wire.replication import Bundle, Hugz, ICanHaz, KThxBai, KvPub, KvSync, Wtf
+from weft.wire.replication import Bundle, Hugz, ICanHaz, KThxBai, KvPack, KvPub, KvSync, Wtf
 
 ME = b"me".ljust(16, b".")
 KEYS = ("/CONFIG/web/a", "/CONFIG/web/b", "/CONFIG/g1/a", "/CONFIG/global/heartbeat", "/TOPO/root", "/TOPO/web/node/x")
@@ -42,6 +42,9 @@ def _travel(encode: Any, decode: Any) -> Any:
 
 
 def _answered(message: Any) -> Any:
+    if type(message) is KvPack:
+        pairs = {pair.key: pair for pair in message.pairs}
+        message = replication.pack([pairs[key] for key in sorted(pairs)])
     return replication.decode_answer(replication.encode_answer(Answer((b"",), message)))
 
 
@@ -51,7 +54,7 @@ CAST = Cast(
     ),
     says=(
         ((dialled("updates"),), (KvPub, KvPub, KvPub, Hugz), _travel(replication.encode_update, replication.decode_update)),
-        ((dialled("ask"), Source("ask", b"old")), (KvSync, KvSync, KThxBai, KThxBai, Bundle, Wtf), _answered),
+        ((dialled("ask"), Source("ask", b"old")), (KvSync, KvSync, KThxBai, KThxBai, Bundle, Wtf, KvPack), _answered),
         (
             (Source("serve", b"c1"), Source("serve", b"c2", kind="REQ")),
             (ICanHaz,),
@@ -70,7 +73,7 @@ CAST = Cast(
         "LoadTree.pairs": ((), (("/CONFIG/web/a", b"7"),), (("/CONFIG/web/b", b"1"), ("/CONFIG/web/c", b"2"))),
         "after": ("", *KEYS), "count_max": (1, 2, 100), "node": (ME, b"a" * 16, b"b" * 16), "voters": (1, 2, 3),
         "ack": ("", "local", "quorum"), "by": ("", "topology"), "code": (0, 5, 7, 9), "dialect": ("strict", "chp"),
-        "digest": (b"", b"d" * 16), "count": (0, 1, 2), "linked": (1, 2),
+        "body": (b"",), "digest": (b"", b"d" * 16), "count": (0, 1, 2), "linked": (1, 2),
     },
 )  # fmt: skip
 

@@ -51,6 +51,7 @@ WALL = 1_795_000_000 * SECOND
 SENSOR_TOPICS = ("/TOPO/root", "/CONFIG/global/", "/CONFIG/web/")
 FULL = ("/",)
 STEPS_MAX = 400_000
+PACKING = frozenset({"a snapshot of one pair is packed"})
 Pairs = dict[str, bytes]
 
 
@@ -109,7 +110,9 @@ class Machine:
     def start(self) -> "Machine":
         self.is_up = True
         self.starts += 1
-        self.core = Configuration(self.settings, self.node, Chance(f"{self.name}/{self.starts}"))
+        chance = Chance(f"{self.name}/{self.starts}")
+        chance.rare = PACKING if self.name in self.world.packing else frozenset()
+        self.core = Configuration(self.settings, self.node, chance)
         self.known = {}
         self.core.restore(list(self.disk), self.world.now)
         if self.place is not None:
@@ -216,8 +219,9 @@ class Machine:
 class World:
     """The machines, the lines between them, and one virtual clock."""
 
-    def __init__(self) -> None:
-        self.mono = SECOND
+    def __init__(self, packing: tuple[str, ...] = ()) -> None:
+        """`packing`: nodes that pack snapshots of any size."""
+        self.mono, self.packing = SECOND, packing
         self.machines: dict[str, Machine] = {}
         self.cut_off: dict[str, None] = {}
         self.history: dict[int, Pairs] = {0: {}}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.configuration.rig import World
-from weft.cores.configuration.answering import Stream
+from weft.cores.configuration.answering import Content, Stream
 from weft.cores.configuration.messages import OrderRefused, Written
 from weft.wire.replication import KThxBai, KvSync
 
@@ -53,6 +53,6 @@ def test_the_history_lets_go_of_its_oldest_writes() -> None:
 @pytest.mark.proves("SEC-041")
 def test_a_portion_of_a_snapshot_is_bounded_in_bytes_too() -> None:
     pairs = [KvSync(f"/a/{number}", number, b"x" * (1 << 20)) for number in range(1, 11)]
-    stream = Stream(b"peer", (), pairs, KThxBai("/a/", 10))
+    stream = Stream(b"peer", (), Content(pairs, KThxBai("/a/", 10)))
     said: list[object] = []
     assert 4 == stream.step(said, 1)

@@ -18,7 +18,7 @@ ROOT = b"r" * 16
 
 def play(seed: int) -> World:
     """A root, a collector, three replicas; writes while the cables flip bits, then the cables are whole."""
-    world, chance = World(), Chance(f"flips/{seed}")
+    world, chance = World(packing=("c",)), Chance(f"flips/{seed}")
     world.root()
     world.collector("c")
     for name, parent, topics in (("a", "c", ("/CONFIG/web/",)), ("b", "c", FULL), ("d", "root", FULL)):

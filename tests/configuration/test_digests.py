@@ -75,7 +75,7 @@ def test_a_snapshot_with_fewer_pairs_than_its_end_says_is_refused_and_asked_for_
     assert [SnapshotDiffers(2, 1, 1)] == events(effects, SnapshotDiffers)
     assert (1, 0, 0) == (child.core.counters.differed, child.core.counters.snapshots, child.core.store.number)
     asked = [e.message for e in child.wake(1) if isinstance(e, Send)]
-    assert ICanHaz("/", wants_digest=True) in asked
+    assert ICanHaz("/", wants_digest=True, takes_packs=True) in asked
     child.hear(CHAINS)
     child.hear(KvSync(B, 2, b"2"))
     child.hear(KvSync(A, 1, b"1"))

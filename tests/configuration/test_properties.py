@@ -61,7 +61,7 @@ class Play:
     """s under d under c under root, d with topics of its own; t under root."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = World(packing=("root", "d"))
         times: dict[str, Any] = {"heartbeat_ns": HEARTBEAT_S * SECOND}
         self.world.root(**times)
         self.world.collector("c", **times)

@@ -266,7 +266,9 @@ def test_only_requests_are_answered() -> None:
 
 
 @pytest.mark.proves("CFG-043")
-def test_a_slow_child_gets_everything_through_a_small_queue() -> None:
+@pytest.mark.parametrize("packed", [1, 8])
+def test_a_slow_child_gets_everything_through_a_small_queue(packed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PACK_PAIRS", packed)
     world = World()
     root = world.root()
     world.write(*((f"/CONFIG/web/{n:03}", "1") for n in range(300)))

@@ -150,8 +150,8 @@ def test_a_replica_subscribes_before_it_asks_for_all_topics_at_once_and_tells_no
     assert [
         Connect("updates", "p:27502", child.tags["updates"], (b"HUGZ", b"/TOPO/root", b"/CONFIG/web/")),
         Connect("ask", "p:27503", child.tags["ask"]),
-        Send("ask", b"", ICanHaz("/TOPO/root", wants_digest=True)),
-        Send("ask", b"", ICanHaz("/CONFIG/web/", wants_digest=True)),
+        Send("ask", b"", ICanHaz("/TOPO/root", wants_digest=True, takes_packs=True)),
+        Send("ask", b"", ICanHaz("/CONFIG/web/", wants_digest=True, takes_packs=True)),
     ] == effects
     told = child.hear(KvSync(CPU, 5, b"60")) + child.hear(KThxBai("/CONFIG/web/", 7))
     assert ["ParentHeard"] == said(told)

@@ -1,5 +1,6 @@
 """Rare branches: drawn per run, taken by the cores, and never by a node of the shell (SIM-009)."""
 
+from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,16 @@ import pytest
 
 from weft.base.chance import Chance
 from weft.cores.carrier.core import Carrier
-from weft.cores.configuration.serving import Stream
+from weft.cores.configuration import answering
+from weft.cores.configuration.answering import Stream
 from weft.cores.store.bus import Bus
 from weft.node.assembly import build_node
 from weft.sim.plan import read, write
 from weft.sim.rarely import RARE
 from weft.sim.run import Run
 from weft.sim.swarm import draw_plan
+from weft.wire import replication
+from weft.wire.replication import KvPack, KvSync
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,13 +44,17 @@ def test_a_node_that_is_not_simulated_takes_none() -> None:
 
 def told(name: str, scenario: str, seed: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """What a run does with that branch alone, or with none."""
-    seen = {"portion": 0, "settled": 0, "joined": 0, "hop": 0, "fetched": 0}
-    step, settle, join = Stream.step, Carrier._settle, Bus._joined
+    seen = {"portion": 0, "packed": 0, "settled": 0, "joined": 0, "hop": 0, "fetched": 0}
+    step, pack, settle, join = Stream.step, replication.pack, Carrier._settle, Bus._joined
 
     def counted_step(self: Stream, effects: list[Any], token: int) -> int:
         count = step(self, effects, token)
         seen["portion"] = max(seen["portion"], count)
         return count
+
+    def counted_pack(pairs: Sequence[KvSync]) -> KvPack:
+        seen["packed"] += 1
+        return pack(pairs)
 
     def counted_settle(self: Carrier) -> None:
         seen["settled"] += 1
@@ -58,6 +66,7 @@ def told(name: str, scenario: str, seed: str, monkeypatch: pytest.MonkeyPatch) -
         return joined
 
     monkeypatch.setattr(Stream, "step", counted_step)
+    monkeypatch.setattr(answering, "pack", counted_pack)
     monkeypatch.setattr(Carrier, "_settle", counted_settle)
     monkeypatch.setattr(Bus, "_joined", counted_join)
     plan = msgspec.structs.replace(draw_plan(seed, scenario), rare=(name,) if name else ())
@@ -97,3 +106,12 @@ def test_what_is_rare_in_a_carrier_is_done_more_often(monkeypatch: pytest.Monkey
         assert told("what is safe is passed on at once", "fabric", "1", patch)["settled"] > usual["settled"]
     with monkeypatch.context() as patch:
         assert told("a spool that is on disk only", "fabric", "1", patch)["fetched"] > usual["fetched"]
+
+
+@pytest.mark.prove("nights of the simulator")
+@pytest.mark.proves("SIM-009")
+def test_small_snapshots_are_packed_where_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        assert 0 == told("", "small-fleet", "1", patch)["packed"]
+    with monkeypatch.context() as patch:
+        assert 0 < told("a snapshot of one pair is packed", "small-fleet", "1", patch)["packed"]

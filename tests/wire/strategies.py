@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.wire.strict import LINES, Frames, frames_of
 from weft.wire.discovery import COMMANDS, IWIN, MARCO, WUTUP, Announcement, Control, group_key
-from weft.wire.replication import Bundle, ICanHaz, KThxBai, KvPub, KvSync, Wtf
+from weft.wire.replication import Bundle, ICanHaz, KThxBai, KvPub, KvSync, Wtf, pack
 
 SEGMENTS = st.text("abcXYZ019._:@%+=~[]-", min_size=1, max_size=20)
 KEYS = (
@@ -30,12 +30,17 @@ KVPUBS = st.builds(
     ttl=st.none() | TTLS,
     is_more=st.booleans(),
 )
-ASKS = st.builds(ICanHaz, SUBTREES, st.booleans()) | st.builds(ICanHaz, SUBTREES, dialect=st.just("chp"))
+ASKS = st.builds(ICanHaz, SUBTREES, st.booleans(), takes_packs=st.booleans()) | st.builds(
+    ICanHaz, SUBTREES, dialect=st.just("chp")
+)
 KVSYNCS = st.builds(KvSync, KEYS | KEYS.map(lambda key: "/.chains" + key), st.just(0) | NUMBERS, VALUES)
 KTHXBAIS = st.builds(KThxBai, SUBTREES.map(lambda text: text or None), st.just(0) | NUMBERS)
 WTFS = st.builds(Wtf, st.integers(0, (1 << 32) - 1), st.text("abc é", max_size=60))
 BUNDLES = st.builds(Bundle, st.lists(KVSYNCS, min_size=1, max_size=4).map(tuple), KTHXBAIS)
-ANSWERS = KVSYNCS | KTHXBAIS | WTFS | BUNDLES
+PACKS = st.dictionaries(KEYS, st.tuples(st.just(0) | NUMBERS, VALUES), min_size=1, max_size=5).map(
+    lambda pairs: pack([KvSync(key, *pairs[key]) for key in sorted(pairs)])
+)
+ANSWERS = KVSYNCS | KTHXBAIS | WTFS | BUNDLES | PACKS
 ENVELOPES = st.just(()) | st.just((b"",)) | st.binary(min_size=4, max_size=4).map(lambda number: (number, b""))
 
 COUNTS = st.integers(0, (1 << 63) - 1)

@@ -12,6 +12,7 @@ from tests.wire import strict
 from tests.wire.strategies import ANSWERS, ANY_FRAMES, ASKS, ENVELOPES, KEYS, KVPUBS, NUMBERS
 from tests.wire.strict import LINES, chosen, decode, frames_of, heard
 from weft.base.errors import PeerError
+from weft.base.paths import are_keys, is_key
 from weft.wire import jsontext, parts, replication, samples
 from weft.wire.envelope import Answer, Asked, split
 from weft.wire.replication import (
@@ -28,6 +29,9 @@ from weft.wire.replication import (
     encode_answer,
     encode_ask,
     encode_update,
+    pack,
+    seal_answer,
+    seal_ask,
 )
 
 ROOT = bytes.fromhex("6f1c2a345b6d4e7f8091a2b3c4d5e6f7")
@@ -381,6 +385,79 @@ def test_refusals_have_thirteen_codes_and_at_most_200_bytes_of_text() -> None:
 )
 def test_what_is_no_answer_is_refused_by_name(frames: list[bytes], expected: str) -> None:
     assert expected == refused(decode_answer, frames)
+
+
+# Packed pairs
+
+
+PACKED = bytes.fromhex("9293a22f6105c4013193a42f612f62cd0100c4027878")
+"""/a, number 5, "1", and /a/b, number 256, "xx", by hand."""
+
+
+def test_packed_pairs_are_these_bytes() -> None:
+    pairs = [KvSync("/a", 5, b"1"), KvSync("/a/b", 256, b"xx")]
+    frames = seal_answer(Answer((b"",), pack(pairs)))
+    assert [b"", b"KVPACK", b"", b"", b'{"sum":"51518f91"}', PACKED] == frames
+    assert replication.KvPack(pairs, PACKED) == decode_answer(frames)
+    assert replication.KvPack(pairs, PACKED) == decode_answer([b"KVPACK", bytes(8), b"", b'{"x":1}', PACKED])
+    ask = ICanHaz("/a/", wants_digest=True, takes_packs=True)
+    asked = seal_ask(ask)
+    assert [b"", b"ICANHAZ", b"", b"", b'{"digest":true,"packed":true,"sum":"9343db7d"}', b"/a/"] == asked
+    assert Asked((b"",), ask) == decode_ask(asked)
+    assert not decode_ask([b"ICANHAZ", b"", b"", b'{"packed":1}', b"/a/"]).message.takes_packs
+
+
+@pytest.mark.proves("FLD-030")
+@pytest.mark.parametrize("at", range(len(PACKED)))
+def test_packed_pairs_that_were_altered_are_refused(at: int) -> None:
+    frames = seal_answer(Answer((), pack([KvSync("/a", 5, b"1"), KvSync("/a/b", 256, b"xx")])))
+    frames[4] = PACKED[:at] + bytes((PACKED[at] ^ 4,)) + PACKED[at + 1 :]
+    assert "bad-sum" == refused(decode_answer, frames)
+
+
+def packed(*pairs: Any) -> bytes:
+    return msgspec.msgpack.encode(pairs)
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        (b"", "value"),
+        (b"\xc1", "value"),
+        (b"\xdd\xff\xff\xff\xff", "value"),
+        (packed(), "value"),
+        (packed(("/a", 1)), "value"),
+        (packed(("/a", 1, b"1", 2)), "value"),
+        (packed(("/a", -1, b"1")), "value"),
+        (packed(("/a", 1 << 63, b"1")), "value"),
+        (packed(("/a", 1.5, b"1")), "value"),
+        (packed(("/a", 1, b"")), "value"),
+        (packed(("/a", 1, "1")), "value"),
+        (packed((b"/a", 1, b"1")), "value"),
+        (packed(("/", 1, b"1")), "value"),
+        (packed(("/" + "a" * 255, 1, b"1")), "value"),
+        (packed(("/a", 1, b"1")) + b"\xc0", "value"),
+        (packed(("/a", 1, bytes(replication.VALUE_BYTES_MAX + 1))), "value"),
+        (packed(*(("/a", 1, b"1") for _ in range(replication.PACK_PAIRS_MAX + 1))), "value"),
+        (packed(("/b", 1, b"1"), ("/a", 1, b"1")), "key"),
+        (packed(("/a", 1, b"1"), ("/a", 2, b"1")), "key"),
+        (packed(("a/b", 1, b"1")), "key"),
+        (packed(("/a\n/b", 1, b"1")), "key"),
+        (packed(("/a//b", 1, b"1")), "key"),
+        (packed(("/a/", 1, b"1"), ("/b", 1, b"1")), "key"),
+        (packed(("/a b", 1, b"1")), "key"),
+        (packed(("/\u00e9", 1, b"1")), "key"),
+        (packed(("/.chains/CONFIG/web/a", 1, b"{}"), ("/a", 1, b"1")), "key"),
+        (bytes(replication.PACK_BYTES_MAX + 1), "too-large"),
+    ],
+)
+def test_what_are_no_packed_pairs_is_refused_by_name(body: bytes, expected: str) -> None:
+    assert expected == refused(decode_answer, [b"KVPACK", b"", b"", b"", body])
+
+
+@given(st.lists(KEYS | st.text("/a.\n\u00e9 ", max_size=6), max_size=6))
+def test_many_keys_are_keys_if_each_is_one(texts: list[str]) -> None:
+    assert all(map(is_key, texts)) == are_keys(texts)
 
 
 # Limits

@@ -39,6 +39,8 @@ from weft.node.wires import Action, Orders, Wire, when
 METRIC: Final = "weft.metric"
 FILTERS_SHOWN: Final = 32  # filter errors listed in one event
 DIFFERENCES_SHOWN: Final = 8
+OURS: Final = ("/TOPO/", "/CONFIG/")
+"""Keys that mean something to Weft itself; all others are the applications' (CFG-004)."""
 KEY: Final = "/key/"
 """Part of the name of every binding (SEC-024)."""
 
@@ -212,17 +214,18 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """Pass changed pairs of the configuration on: to the tree, the keys, the Clone clients, and this node's plan."""
+    pairs = tuple([pair for pair in event.pairs if pair[0].startswith(OURS)])
     if node.authority is not None:
-        node.authority.learn(event.pairs, event.number)
-    node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
+        node.authority.learn(pairs, event.number)
+    node.order("topology", topology.LearnPairs(pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
-    if keys := tuple(pair for pair in event.pairs if KEY in pair[0]):
+    if keys := tuple(pair for pair in pairs if KEY in pair[0]):
         node.order("enrolment", enrolment.LearnPairs(keys, event.number))
-    node.census.learn(event.pairs, event.number)
-    if any(key.startswith("/TOPO/") for key, _ in event.pairs):
+    node.census.learn(pairs, event.number)
+    if any(key.startswith("/TOPO/") for key, _ in pairs):
         count_voters(node, event)
         keep_leaving(node)
-    if node.planner.learn(event.pairs):
+    if node.planner.learn(pairs):
         plan_anew(node, event)
 
 

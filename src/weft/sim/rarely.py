@@ -14,6 +14,7 @@ RARE: Final[dict[str, str]] = {
     "a spool that is on disk only": "carrier: what goes up is read back from the journal before it is sent",
     "what is safe is passed on at once": "carrier: each safe record is written down and passed on alone",
     "one change in a message": "store: changes are not joined to batches",
+    "a snapshot of one pair is packed": "configuration: pairs are packed in a snapshot of any size",
 }
 """The names, and the places where cores ask for them."""
 SHARE: Final = 0.1  # of the runs, for each

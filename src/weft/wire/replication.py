@@ -1,11 +1,12 @@
 """Configuration messages of the dialect `strict`: five frames each, except WTF (CFG-001).
 
 update    = KVPUB / HUGZ                                 PUB +2 -> SUB
-snap-sync = ICANHAZ ( ( *KVSYNC KTHXBAI ) / WTF )        DEALER or REQ -> ROUTER +3
+snap-sync = ICANHAZ ( ( *( KVSYNC / KVPACK ) KTHXBAI ) / WTF )        DEALER or REQ -> ROUTER +3
 
 message   0          1               2             3            4
 ICANHAZ   "ICANHAZ"  empty           empty         empty        subtree
 KVSYNC    key        number          empty         empty        value
+KVPACK    "KVPACK"   empty           empty         properties   pairs
 KTHXBAI   "KTHXBAI"  number          empty         empty        subtree
 KVPUB     key        number          root's UUID   properties   value, empty: deleted
 HUGZ      "HUGZ"     8 zero bytes    empty         empty        empty
@@ -14,8 +15,12 @@ WTF       "WTF"      u32 code        text
 An ICANHAZ with the property `digest`: true asks for the properties `count` and `digest` of the KTHXBAI: how many pairs the
 answer had, and their digest in 32 hex digits (FLD-002). Who does not know them leaves them out.
 
-Weft's nodes end the properties of such an ICANHAZ, such a KTHXBAI, and every KVPUB that they write with `sum`: the CRC-32, in
-eight hex digits, of all five frames, of the properties only the part before it (FLD-030). An altered message is refused as
+An ICANHAZ with the property `packed`: true accepts KVPACK in place of KVSYNC: 1 to 4,096 pairs of the subtree in the order of
+their keys, each key once, as one MessagePack array of [key, number, value]. Who does not know it sends KVSYNC, and a
+parent may do so anyway. Last writes of chains are never packed.
+
+Weft's nodes end the properties of such an ICANHAZ, such a KTHXBAI, a KVPACK, and every KVPUB that they write with `sum`: the
+CRC-32, in eight hex digits, of all five frames, of the properties only the part before it (FLD-030). An altered message is refused as
 `bad-sum`. A peer that does not know the property ignores it, and a message without it is accepted. A KVPUB is forwarded
 unchanged, so its sum is that of the root (CFG-040). The digest proves the pairs of a snapshot. HUGZ and WTF have no sum:
 whatever a node does because of them, it asks its parent again.
@@ -30,11 +35,17 @@ with what is wrong: `frame-count`, `envelope`, `command`, `key`, `sequence`, `uu
 """
 
 import re
-from typing import Any, Final
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import product
+from operator import lt
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
-from weft.base.errors import PeerError
+from weft.base.errors import UNREADABLE, PeerError
+from weft.base.paths import KEY_BYTES_MAX, are_keys
 from weft.wire import jsontext, parts
 from weft.wire.envelope import Answer, Asked, opened, split
 from weft.wire.parts import (
@@ -54,6 +65,8 @@ PROPERTIES_BYTES_MAX: Final = 4 << 10
 VALUE_BYTES_MAX: Final = 1 << 20
 BUNDLE_BYTES_MAX: Final = 8 << 20
 BUNDLE_PAIRS_MAX: Final = 200_000  # as many as a store may hold
+PACK_PAIRS_MAX: Final = 4_096  # a pair takes 8 bytes at least, and 150 of memory when it is decoded
+PACK_BYTES_MAX: Final = VALUE_BYTES_MAX + (4 << 10)  # one pair of the largest, or many small ones
 TEXT_BYTES_MAX: Final = 200
 CODE_MAX: Final = (1 << 32) - 1
 ABSOLUTE: Final = 1e9  # a `ttl` in text from here on is an instant, not a span (CFG-064)
@@ -79,14 +92,24 @@ class ICanHaz(msgspec.Struct, frozen=True, gc=False):
     """`chp`: asked in two frames; the answer takes the dialect of the request (CFG-014)."""
     wants_digest: bool = False
     """The end is to say how many pairs there were, and their digest."""
+    takes_packs: bool = False
+    """Pairs may come packed."""
 
 
-class KvSync(msgspec.Struct, frozen=True, gc=False):
+class KvSync(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
     """One pair of a snapshot; its number orders nothing (CFG-039)."""
 
-    key: str
-    number: int
-    value: bytes
+    key: Annotated[str, Meta(min_length=2, max_length=KEY_BYTES_MAX)]
+    number: Annotated[int, Meta(ge=0, le=NUMBER_END - 1)]
+    value: Annotated[bytes, Meta(min_length=1, max_length=VALUE_BYTES_MAX)]
+
+
+class KvPack(msgspec.Struct, frozen=True, gc=False):
+    """Many pairs of a snapshot in the order of their keys; `pack` makes one."""
+
+    pairs: Annotated[list[KvSync], Meta(min_length=1, max_length=PACK_PAIRS_MAX)]
+    body: bytes
+    """The same pairs, encoded."""
 
 
 class KThxBai(msgspec.Struct, frozen=True, gc=False):
@@ -140,26 +163,32 @@ class Wtf(msgspec.Struct, frozen=True, gc=False):
 
 
 Update = KvPub | Hugz
-SnapshotPart = KvSync | KThxBai | Bundle | Wtf
+SnapshotPart = KvSync | KvPack | KThxBai | Bundle | Wtf
 
 _ICANHAZ: Final = b"ICANHAZ"
 _ICANHAZ_CHP: Final = b"ICANHAZ?"
 _KTHXBAI: Final = b"KTHXBAI"
+_KVPACK: Final = b"KVPACK"
 _HUGZ: Final = b"HUGZ"
 _WTF: Final = b"WTF"
 _ASKS: Final = frozenset({_ICANHAZ, _ICANHAZ_CHP})
+_WISHES: Final = ("bundle", "digest", "packed")
+"""Properties of a request, in the order of canonical JSON."""
 _PROPERTIES: Final = {
-    (False, False): b"",
-    (True, False): b'{"bundle":true}',
-    (False, True): b'{"digest":true}',
-    (True, True): b'{"bundle":true,"digest":true}',
+    wishes: jsontext.encode({name: True for name, is_set in zip(_WISHES, wishes, strict=True) if is_set})
+    if any(wishes)
+    else b""
+    for wishes in product((False, True), repeat=len(_WISHES))
 }
-"""Of a request, by whether it wants a bundle, and a digest."""
 _HUGZ_FRAMES: Final = (_HUGZ, NO_NUMBER, b"", b"", b"")
 _ASCII_ZEROS: Final = b"0" * NUMBER_BYTES
 _ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})(?:,"sum":"[0-9a-f]{8}")?\}')
 _PROPERTIES_AT: Final = 3
 """Where among the five frames the properties stand."""
+_encode_pairs: Final = msgspec.msgpack.Encoder().encode
+_decode_pairs: Final = msgspec.msgpack.Decoder(
+    Annotated[list[KvSync], Meta(min_length=1, max_length=PACK_PAIRS_MAX)]
+).decode
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _REFUSALS: Final = {
     "command": UNKNOWN_COMMAND,
@@ -214,7 +243,7 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
     subtree = message.subtree.encode()
     if message.dialect == "chp":
         return [_ICANHAZ_CHP, subtree]
-    return [b"", _ICANHAZ, b"", b"", _PROPERTIES[message.is_bundle, message.wants_digest], subtree]
+    return [b"", _ICANHAZ, b"", b"", _PROPERTIES[message.is_bundle, message.wants_digest, message.takes_packs], subtree]
 
 
 def seal_ask(message: ICanHaz) -> list[bytes]:
@@ -240,8 +269,8 @@ def decode_ask(frames: list[bytes]) -> Asked:
         read_number(number)
     read_uuid(uuid)
     known = read_properties(properties)
-    wants_digest = known.get("digest") is True
-    return Asked(envelope, ICanHaz(read_subtree(subtree), known.get("bundle") is True, dialect, wants_digest))
+    is_bundle, wants_digest, takes_packs = [known.get(name) is True for name in _WISHES]
+    return Asked(envelope, ICanHaz(read_subtree(subtree), is_bundle, dialect, wants_digest, takes_packs))
 
 
 def encode_answer(answer: Answer) -> list[bytes]:
@@ -249,6 +278,8 @@ def encode_answer(answer: Answer) -> list[bytes]:
     message = answer.message
     if type(message) is KvSync:
         return [*answer.envelope, *_pair_frames(message)]
+    if type(message) is KvPack:
+        return [*answer.envelope, _KVPACK, b"", b"", b"", message.body]
     if type(message) is KThxBai:
         return [*answer.envelope, *_end_frames(message)]
     if type(message) is Bundle:
@@ -257,9 +288,9 @@ def encode_answer(answer: Answer) -> list[bytes]:
 
 
 def seal_answer(answer: Answer) -> list[bytes]:
-    """As a node sends it: an end with a digest has a sum, too (FLD-030)."""
+    """As a node sends it: packed pairs, and an end with a digest, have a sum (FLD-030)."""
     frames, message = encode_answer(answer), answer.message
-    if type(message) is not KThxBai or not message.digest:
+    if type(message) is not KvPack and (type(message) is not KThxBai or not message.digest):
         return frames
     return [*frames[:-FRAMES], *jsontext.sealed(frames[-FRAMES:], _PROPERTIES_AT)]
 
@@ -268,7 +299,7 @@ def decode_answer(frames: list[bytes]) -> SnapshotPart:
     """What a parent answers, with or without the delimiter."""
     message = opened(frames)
     if len(message) == FRAMES:
-        return _end(message) if message[0] == _KTHXBAI else _pair(message)
+        return _READERS.get(message[0], _pair)(message)
     if len(message) in (2, 3):
         return read_wtf(message)
     if message and len(message) % FRAMES == 0:
@@ -380,6 +411,36 @@ def _pair(frames: list[bytes]) -> KvSync:
     return KvSync(key, read_number(number), value)
 
 
+def pack(pairs: Sequence[KvSync]) -> KvPack:
+    """Pairs in the order of their keys as one message."""
+    assert 0 < len(pairs) <= PACK_PAIRS_MAX, len(pairs)
+    body = _encode_pairs(pairs)
+    assert len(body) <= PACK_BYTES_MAX, len(body)
+    return KvPack(list(pairs), body)
+
+
+def _pack(frames: list[bytes]) -> KvPack:
+    jsontext.is_sealed(frames, _PROPERTIES_AT)
+    name, number, uuid, properties, body = frames
+    if number:
+        read_number(number)
+    read_uuid(uuid)
+    read_properties(properties)
+    if len(body) > PACK_BYTES_MAX:
+        raise PeerError("too-large", f"pairs of {len(body)} bytes", name)
+    try:
+        pairs = _decode_pairs(body)
+    except UNREADABLE as error:
+        raise PeerError("value", str(error)[:200], body) from None
+    keys = [pair.key for pair in pairs]
+    if not (are_keys(keys) and all(map(lt, keys, keys[1:]))):
+        raise PeerError("key", "packed keys are no keys, or not in order", body)
+    at = bisect_left(keys, CHAINS + "/")
+    if at < len(keys) and keys[at].startswith(CHAINS + "/"):
+        raise PeerError("key", "a packed chain", body)
+    return KvPack(pairs, body)
+
+
 def _end_frames(end: KThxBai) -> tuple[bytes, ...]:
     proof = b'{"count":%d,"digest":"%s"}' % (end.count, end.digest.hex().encode()) if end.digest else b""
     return _KTHXBAI, end.number.to_bytes(NUMBER_BYTES), b"", proof, (end.subtree or "").encode()
@@ -393,6 +454,9 @@ def _end(frames: list[bytes]) -> KThxBai:
     if number in (b"", NO_NUMBER) and len(subtree) == NUMBER_BYTES and subtree[:1] != b"/":
         return KThxBai(None, read_number(subtree), count, digest)
     return KThxBai(read_subtree(subtree) or None, read_number(number), count, digest)
+
+
+_READERS: Final[dict[bytes, Callable[[list[bytes]], SnapshotPart]]] = {_KTHXBAI: _end, _KVPACK: _pack}
 
 
 def _proof(known: dict[str, Any], frame: bytes) -> tuple[int, bytes]:

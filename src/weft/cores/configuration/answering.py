@@ -5,22 +5,31 @@ A restart of a root brings the requests of all its children at once, so nothing 
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.base.effects import Confirm, Send
 from weft.base.now import Now
 from weft.cores.configuration import limits
 from weft.cores.configuration.context import SERVE
+from weft.cores.configuration.store import batch
 from weft.wire.envelope import Answer, Envelope
-from weft.wire.replication import KThxBai, KvSync
+from weft.wire.replication import KThxBai, KvPack, KvSync, pack
+
+
+class Content(NamedTuple):
+    """What an answer consists of."""
+
+    pairs: Sequence[KvSync]
+    end: KThxBai
+    is_packed: bool = False
 
 
 class Stream:
     """An answer that is being sent."""
 
     __slots__ = (
+        "content",
         "due_at",
-        "end",
         "envelope",
         "moved_at",
         "pairs",
@@ -33,20 +42,13 @@ class Stream:
         "turn",
     )
 
-    def __init__(
-        self,
-        peer: bytes,
-        envelope: Envelope,
-        pairs: Sequence[KvSync],
-        end: KThxBai,
-        portion_max: int = limits.PORTION,
-    ) -> None:
-        self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
+    def __init__(self, peer: bytes, envelope: Envelope, content: Content, portion_max: int = limits.PORTION) -> None:
+        self.peer, self.envelope, self.content, self.pairs = peer, envelope, content, content.pairs
         self.position = 0
-        """How many messages (pairs, then the end) have been sent and confirmed."""
-        self.sent = 0
-        """How many messages were sent since then and are not confirmed yet."""
-        self.portion = self.portion_max = portion_max
+        """How many pairs, then the end, have been sent and confirmed."""
+        self.sent: list[int] = []
+        """How many of these each message has that was sent since then and is not confirmed yet."""
+        self.portion = self.portion_max = min(portion_max, limits.PACKS) if content.is_packed else portion_max
         self.token = 0
         """Token of the last `Confirm`; an answer with another token is not for this stream."""
         self.due_at: int | None = None
@@ -58,7 +60,7 @@ class Stream:
     @property
     def is_ending(self) -> bool:
         """Whether the end has been sent."""
-        return self.position >= len(self.pairs) and self.sent > 0
+        return self.position >= len(self.pairs) and bool(self.sent)
 
     @property
     def is_done(self) -> bool:
@@ -66,17 +68,19 @@ class Stream:
         return self.position > len(self.pairs)
 
     def step(self, effects: list[Any], token: int) -> int:
-        """Send the next portion, or the end; returns the number of messages."""
-        messages: Sequence[Any] = _portion(self.pairs, self.position, self.portion) or (self.end,)
+        """Send the next portion, or the end; returns what it counts in a turn."""
+        take = _packed if self.content.is_packed else _portion
+        messages: Sequence[Any] = take(self.pairs, self.position, self.portion) or (self.content.end,)
         effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
         effects.append(Confirm(SERVE, self.peer, len(messages), token))
-        self.sent, self.token, self.due_at = len(messages), token, None
-        return self.sent
+        self.sent = [len(message.pairs) if type(message) is KvPack else 1 for message in messages]
+        self.token, self.due_at = token, None
+        return limits.PORTION if self.content.is_packed else len(messages)
 
     def confirm(self, refused: int, now: Now) -> None:
         """The last portion was sent, except its last `refused` messages."""
-        taken, self.sent = self.sent - refused, 0
-        assert taken >= 0, "no more is refused than was said"
+        assert refused <= len(self.sent), "no more is refused than was said"
+        taken, self.sent = sum(self.sent[: len(self.sent) - refused]), []
         self.position += taken
         if taken:
             self.moved_at = now.mono
@@ -95,6 +99,17 @@ def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync
         if size > limits.PORTION_BYTES and at > begin:
             return pairs[begin:at]
     return pairs[begin : begin + count]
+
+
+def _packed(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvPack]:
+    """The next pairs in at most `count` messages."""
+    found: list[KvPack] = []
+    size = 0
+    while begin < len(pairs) and len(found) < count and size < limits.PACKS_BYTES:
+        found.append(pack(batch(pairs, begin, limits.PACK_PAIRS, limits.PACK_BYTES)))
+        begin += len(found[-1].pairs)
+        size += len(found[-1].body)
+    return found
 
 
 class Streams:
@@ -133,7 +148,7 @@ class Streams:
             del self._of_peer[stream.peer]
 
     def step(self, stream: Stream, effects: list[Any], token: int) -> int:
-        """Send its next portion, or the end; returns the number of messages."""
+        """Send its next portion, or the end; returns what it counts in a turn."""
         self._ready.pop(stream, None)
         self._unconfirmed.pop(stream.token, None)
         self._unconfirmed[token] = stream

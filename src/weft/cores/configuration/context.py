@@ -9,11 +9,11 @@ import msgspec
 from weft.base.budget import Budget
 from weft.base.errors import UNREADABLE
 from weft.cores.configuration import limits
-from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
+from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, part_of, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.configuration.store import Room, Store
 from weft.cores.kit.outbox import Outbox
-from weft.wire.replication import Hugz, KvPub, epoch_of
+from weft.wire.replication import Hugz, KvPack, KvPub, epoch_of
 
 PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
 ROOT_KEY = "/TOPO/root"
@@ -121,6 +121,12 @@ class Context(Outbox):
             self.keep(to_record(memory))
             if type(memory) in PIECES:
                 self.note(memory)
+
+    def remember_pack(self, pack: KvPack) -> None:
+        """As `remember`, for packed pairs of an incoming snapshot: a `Part` with their bytes as they came."""
+        if self.settings.is_kept:
+            self.keep(part_of(pack))
+            self.note(Part(pack.pairs))
 
     def note(self, memory: Memory) -> None:
         """An incoming snapshot: note which of its records are journaled, also when they are restored."""

@@ -75,7 +75,11 @@ class Configuration:
         self.teller = Teller(self.context)
         self.replica = Replica(self.context, self.teller, chance)
         self.root = Root(self.context, self.teller)
-        self.serving = Serving(self.context, 1 if chance.rarely("one pair in a portion") else limits.PORTION)
+        self.serving = Serving(
+            self.context,
+            1 if chance.rarely("one pair in a portion") else limits.PORTION,
+            1 if chance.rarely("a snapshot of one pair is packed") else limits.PACKED_FROM,
+        )
         self._now = Now(0, 0)
         self._asked_for: int | None = None
         self._is_untold = False

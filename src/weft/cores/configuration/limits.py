@@ -4,6 +4,7 @@ from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.cores.kit.backoff import BackOff
+from weft.wire.replication import PACK_PAIRS_MAX
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 HEARTBEAT_MIN_NS: Final = 50 * MILLISECOND  # with less, a busy Raspberry Pi misses its own beat
@@ -29,6 +30,11 @@ WAITING_UPDATES_MAX: Final = 10_000  # a 2 s snapshot at 5,000 updates/s
 WAITING_BYTES_MAX: Final = 8 << 20  # they are journaled in one turn, which can write 16 MiB
 
 PORTION: Final = 1_000  # answers to one child in one turn (CFG-043)
+PACKED_FROM: Final = 64  # pairs of a snapshot; fewer are sent in less time than one turn takes
+PACK_PAIRS: Final = 256  # of one message: it costs some 50 us at both ends together, 0.2 for each pair
+PACK_BYTES: Final = 32 << 10  # of its values, unless one has more; 1,000 messages may wait for a slow child
+PACKS_BYTES: Final = 1 << 20  # of all messages of a portion, which counts as one of PORTION answers
+PACKS: Final = PACKS_BYTES // PACK_BYTES
 KEYS_MAX: Final = 200_000
 STORE_BYTES_MAX: Final = 256 << 20  # keys and values
 VALUE_BYTES_MAX: Final = 1 << 20
@@ -37,6 +43,7 @@ WRITES_PER_TURN: Final = PORTION  # of a large order: 70 ms of a slow core, and 
 LARGE_MAX: Final = 4  # large orders that wait for one under way
 KEYS_PLACED_MAX: Final = 64  # keys that came or went and are placed singly; with more, all are sorted again
 PART_BYTES: Final = 256 << 10  # of one record with many pairs
+PART_PAIRS: Final = 2_048  # the same
 PAIR_BYTES: Final = 24  # what a pair costs in a record beyond its key and value
 
 WAIT_NS: Final = 10 * SECOND  # a request for a snapshot waits this long for our own one (CFG-042)
@@ -69,4 +76,5 @@ TTL_MAX_S: Final = 10 * 365 * 86_400  # a longer time to live means forever
 assert DEAD_AFTER >= 2, "a single lost datagram must not move a node"
 assert WAITING_BYTES_MAX >= 4 * VALUE_BYTES_MAX, "else one large update restarts every snapshot"
 assert ORDER_BYTES_MAX >= 2 * VALUE_BYTES_MAX, "a large value must fit an order"
+assert PACK_PAIRS <= PACK_PAIRS_MAX, "a child must read what is packed"
 assert RESYNC_MAX_NS <= CALM_NS, "a pause must end before it is forgotten"

@@ -31,6 +31,8 @@ def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator
 
 def values_gone_back(store: Store, stage: Stage, topics: tuple[str, ...]) -> int:
     """How many values in the store are newer than in the snapshot, or missing there and unknown to its root."""
+    if not store.pairs:
+        return 0
     known = _known(store, stage)
     count = 0
     for own in store.pairs.values():

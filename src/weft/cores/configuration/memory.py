@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 
 from weft.base.memories import Memories
+from weft.base.records import CoreRecord
+from weft.wire.replication import KvPack, KvSync
 
 CORE: Final = "configuration"
 
@@ -72,7 +74,7 @@ class Begun(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """New pairs, and keys that are gone."""
 
-    pairs: list[tuple[str, int, bytes]]
+    pairs: list[KvSync]
     gone: list[str] = []
     lasts: list[tuple[str, Last]] = []
     """By chain."""
@@ -133,5 +135,12 @@ KINDS: Final[dict[int, type[Memory]]] = {
     10: Kept,
 }
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
+_PART: Final = 5
+_ONE_FIELD: Final = b"\x91"  # an array of one: the other fields have their defaults
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record
+
+
+def part_of(pack: KvPack) -> CoreRecord:
+    """The record of a `Part` with these pairs: they are journaled as they came."""
+    return CoreRecord(CORE, _PART, _ONE_FIELD + pack.body)

@@ -3,7 +3,7 @@
 import msgspec
 
 from weft.cores.configuration import limits
-from weft.wire.replication import Bundle, Hugz, ICanHaz, KThxBai, KvPub, KvSync, Wtf
+from weft.wire.replication import Bundle, Hugz, ICanHaz, KThxBai, KvPack, KvPub, KvSync, Wtf
 
 __all__ = [
     "Bundle",
@@ -18,6 +18,7 @@ __all__ = [
     "ICanHaz",
     "KThxBai",
     "KeysListed",
+    "KvPack",
     "KvPub",
     "KvSync",
     "LeaveParent",

@@ -28,6 +28,7 @@ from weft.cores.configuration.telling import Teller
 from weft.cores.configuration.tips import Tips
 from weft.cores.kit.timers import earliest
 from weft.wire.replication import (
+    CHAINS,
     COUNTER_BITS,
     STALE_EPOCH,
     TIP,
@@ -37,6 +38,7 @@ from weft.wire.replication import (
     Hugz,
     ICanHaz,
     KThxBai,
+    KvPack,
     KvPub,
     KvSync,
     Wtf,
@@ -126,7 +128,7 @@ class Replica:
         else:
             raise PeerError("command", type(message).__name__)
 
-    def hear_answer(self, message: KvSync | KThxBai | Bundle | Wtf, source: Source, now: Now) -> None:
+    def hear_answer(self, message: KvSync | KvPack | KThxBai | Bundle | Wtf, source: Source, now: Now) -> None:
         """An answer of the parent; PeerError for one that was not asked for."""
         if source.peer != self._ask_tag or self.state is State.IDLE:
             self.context.counters.late += 1
@@ -293,7 +295,8 @@ class Replica:
 
     def _ask_more(self, stage: Stage) -> None:
         for subtree in stage.questions():
-            self.context.send(context.ASK, b"", ICanHaz(subtree, wants_digest=True))
+            takes_packs = not subtree.startswith(CHAINS)
+            self.context.send(context.ASK, b"", ICanHaz(subtree, wants_digest=True, takes_packs=takes_packs))
 
     def hold(self, on: On, update: KvPub, now: Now) -> None:
         """Keep updates until the snapshot is complete."""
@@ -310,18 +313,20 @@ class Replica:
                     0,
                 )  # the question is not sent yet: its answer will contain them
 
-    def stage(self, on: On, answer: KvSync | KThxBai | Bundle, now: Now) -> None:
+    def stage(self, on: On, answer: KvSync | KvPack | KThxBai | Bundle, now: Now) -> None:
         """Add a piece of the snapshot."""
         stage = self._stage
         assert stage is not None, "an answer is staged while a snapshot is asked for"
         if type(answer) is KvSync:
             stage.add(answer)
+        elif type(answer) is KvPack:
+            stage.add_pack(answer)
         elif type(answer) is KThxBai:
             stage.end(answer)
         elif type(answer) is Bundle:
             stage.add_all(answer)
         self.silence.hear(now)
-        if type(answer) is not KvSync:
+        if type(answer) in (KThxBai, Bundle):
             self._ask_more(stage)  # an answer has ended: there is room for the next question
         self._answer_by = now.mono + limits.SNAPSHOT_NS
         if stage.is_full():

@@ -1,8 +1,9 @@
 """The parent's side: snapshots, tips, last writes of chains, beats (CFG-013, CFG-019, CFG-040..045).
 
 A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions, one at a time. The next
-portion starts at the first message that the shell did not confirm as sent (FLD-001). The end is part of the last
-portion, so it never reaches a child without all pairs before it.
+portion starts at the first message that the shell did not confirm as sent (FLD-001). The end is a portion of its own, so
+it never reaches a child without all pairs before it. A child that accepts packed pairs gets many in one message. They
+are packed when they are sent, so that a snapshot takes no memory beside the store.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ from weft.base.effects import Confirmed, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
-from weft.cores.configuration.answering import Stream, Streams
+from weft.cores.configuration.answering import Content, Stream, Streams
 from weft.cores.configuration.context import SERVE, Context
 from weft.cores.configuration.tally import Tally, tally_of
 from weft.cores.kit.timers import earliest
@@ -74,8 +75,10 @@ def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:
 class Serving:
     """Answers children. Times are monotonic nanoseconds."""
 
-    def __init__(self, context: Context, portion_max: int = limits.PORTION) -> None:
-        self._context, self._portion_max = context, portion_max
+    def __init__(
+        self, context: Context, portion_max: int = limits.PORTION, packed_from: int = limits.PACKED_FROM
+    ) -> None:
+        self._context, self._portion_max, self._packed_from = context, portion_max, packed_from
         self.waiting: deque[Waiting] = deque()
         self.streams = Streams()
         self._beat_at: int | None = None
@@ -126,11 +129,11 @@ class Serving:
             end = self._tip(request)
             self._context.send(SERVE, source.peer, Answer(envelope, end))  # if it is lost, the child asks again
             return
-        pairs, end = self._content(request)
+        content = self._content(request)
         if request.is_bundle or source.kind == "REQ":
-            self._say_bundle(pairs, end, source.peer, envelope)
+            self._say_bundle(content.pairs, content.end, source.peer, envelope)
             return
-        stream = Stream(source.peer, envelope, pairs, end, self._portion_max)
+        stream = Stream(source.peer, envelope, content, self._portion_max)
         stream.moved_at = now.mono
         self.streams.add(stream)
         self._step(stream)
@@ -139,7 +142,7 @@ class Serving:
         path, store = _path(request.subtree), self._context.store
         return _end(request, store.tip(path), store.tally_of(path) if request.wants_digest else None)
 
-    def _content(self, request: ICanHaz) -> tuple[Sequence[KvSync], KThxBai]:
+    def _content(self, request: ICanHaz) -> Content:
         store, subtree = self._context.store, request.subtree
         if subtree.startswith(CHAINS + "/"):
             path = _path(subtree)
@@ -151,9 +154,11 @@ class Serving:
                 )
                 for _, last in store.lasts("" if path == "/" else path)
             ]
-            return lasts, _end(request, store.tip(path), tally_of(lasts) if request.wants_digest else None)
+            return Content(lasts, _end(request, store.tip(path), tally_of(lasts) if request.wants_digest else None))
         tally = store.tally_of(subtree) if request.wants_digest else None
-        return store.view(subtree), _end(request, store.tip(subtree), tally)
+        pairs = store.view(subtree)
+        is_packed = request.takes_packs and len(pairs) >= self._packed_from
+        return Content(pairs, _end(request, store.tip(subtree), tally), is_packed)
 
     def _say_bundle(self, pairs: Sequence[KvSync], end: KThxBai, peer: bytes, envelope: Envelope) -> None:
         size = sum(len(pair.key) + len(pair.value) + FRAME_BYTES for pair in pairs)

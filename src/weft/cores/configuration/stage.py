@@ -4,6 +4,9 @@ Differences to the store are journaled as they come, in parts that count only on
 """
 
 from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+from typing import Final
 
 import msgspec
 
@@ -12,9 +15,9 @@ from weft.base.paths import is_under
 from weft.cores.configuration import limits
 from weft.cores.configuration.context import Context
 from weft.cores.configuration.memory import Adopted, Begun, Last, Part
-from weft.cores.configuration.store import Packer, is_coarse
-from weft.cores.configuration.tally import Tally
-from weft.wire.replication import CHAINS, Bundle, KThxBai, KvSync, chain_of
+from weft.cores.configuration.store import Packer, Sums, is_coarse, value_of
+from weft.cores.configuration.tally import Tally, hash_of, sum_of
+from weft.wire.replication import CHAINS, Bundle, KThxBai, KvPack, KvSync, chain_of
 
 
 class LastWrite(msgspec.Struct, frozen=True, gc=False):
@@ -24,6 +27,8 @@ class LastWrite(msgspec.Struct, frozen=True, gc=False):
     prev: int | None = None
 
 
+_NO_KEY: Final = "\n"
+"""The beginning of no key."""
 _decode_last = msgspec.json.Decoder(LastWrite).decode
 
 
@@ -50,6 +55,10 @@ class Stage:
         """Whether every end so far had a count and digest."""
         self._packer = Packer()
         self._is_begun = False
+        self._packed_upto: dict[str, str] = {}
+        """By topic: the last key of its packed pairs."""
+        self._is_mixed = any(is_under(one, other) for one, other in permutations(topics, 2))
+        """Whether a pair may come that is here already: topics overlap, or some pairs came alone."""
 
     @property
     def number(self) -> int:
@@ -75,6 +84,43 @@ class Stage:
             self.add(pair)
         self.end(bundle.end)
 
+    def add_pack(self, pack: KvPack) -> None:
+        """Many pairs of an answer; PeerError `not-asked` if one is in no open topic, and then none of them is taken."""
+        pairs = pack.pairs
+        first, last = pairs[0].key, pairs[-1].key
+        topic = self._topic_of(first, last)
+        is_mixed = self._is_mixed or first <= self._packed_upto.get(topic, "")
+        self._packed_upto[topic] = last
+        new = {pair.key: pair for pair in pairs}
+        if is_mixed and not self.pairs.keys().isdisjoint(new):
+            for pair in pairs:
+                self.add(pair)
+            return
+        summands = sum_of(pairs)
+        self._heard.add(len(pairs), summands)
+        self.tally.add(len(pairs), summands)
+        self.pairs.update(new)
+        self.bytes += sum(map(len, new)) + sum(map(len, map(value_of, pairs)))
+        self._keep_changes(pack, self._context.store.pairs)
+
+    def _topic_of(self, first: str, last: str) -> str:
+        """The open topic that has all keys from `first` to `last`; PeerError `not-asked` if none has."""
+        for topic in self._topics:
+            subtree = "" if topic == "/" else topic
+            if topic in self.open and is_under(first, subtree) and is_under(last, subtree):
+                return topic
+        raise PeerError("not-asked", f"{first} to {last}")
+
+    def _keep_changes(self, pack: KvPack, known: dict[str, KvSync]) -> None:
+        """Journal packed pairs as they came, or, if some of them are here already, the others."""
+        changed = [pair for pair in pack.pairs if known.get(pair.key) != pair] if known else pack.pairs
+        if len(changed) == len(pack.pairs):
+            self._begin()
+            self._context.remember_pack(pack)
+            return
+        for pair in changed:
+            self._keep(self._packer.add_pair(pair))
+
     def _look_at(self, pair: KvSync) -> LastWrite | None:
         """The chain's last write in a pair, if the pair is about a chain; PeerError if it is not allowed."""
         if not pair.key.startswith(CHAINS + "/"):
@@ -94,10 +140,14 @@ class Stage:
             self._add_last(pair, last)
             self._heard.put(pair)
             return
+        self._is_mixed = True
         before = self.pairs.get(pair.key)
         self.pairs[pair.key] = pair
-        self._heard.put(pair)
-        self.tally.put(pair, before)
+        summand = hash_of(pair)
+        self._heard.add(1, summand)
+        self.tally.add(1, summand)
+        if before is not None:
+            self.tally.remove(before)
         self.bytes += len(pair.key) + len(pair.value) - (len(before.key) + len(before.value) if before else 0)
         if (before or self._context.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
             self._keep(part)
@@ -146,19 +196,17 @@ class Stage:
             if chain not in self.lasts:
                 self._keep(self._packer.add_last_gone(chain))
         self._keep(self._packer.rest())
-        if not self._is_begun:
-            self._begin()
+        self._begin()
         adopted = Adopted(self.number, [(topic, self.ends[topic]) for topic in self._topics])
         self._context.remember(adopted)
-        store.replace(self.pairs, self.lasts, adopted, self.tally)
+        store.replace(self.pairs, self.lasts, adopted, Sums(self.tally, self.bytes))
 
     def _derive(self) -> None:
         """Derive the chains' last writes that were not sent.
 
         A pair is also a write, and so is the end of a topic with one chain.
         """
-        for pair in self.pairs.values() if self._derives else ():
-            chain = chain_of(pair.key)
+        for chain, pair in _newest(self.pairs.values()) if self._derives else ():
             last = self.lasts.get(chain)
             if last is None or last.number < pair.number:
                 self.lasts[chain] = Last(pair.key, pair.number)
@@ -170,12 +218,28 @@ class Stage:
                     self.lasts[chain] = Last("", self.ends[topic])
 
     def _keep(self, part: Part | None) -> None:
-        if part is None:
-            return
-        if not self._is_begun:
+        if part is not None:
             self._begin()
-        self._context.remember(part)
+            self._context.remember(part)
 
     def _begin(self) -> None:
-        self._is_begun = True
-        self._context.remember(Begun())
+        """Before the first part, journal that parts follow."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._context.remember(Begun())
+
+
+def _newest(pairs: Iterable[KvSync]) -> Iterator[tuple[str, KvSync]]:
+    """Chains, each with its pair of the highest number; once for each run of pairs of the same chain."""
+    beginning, newest = _NO_KEY, None
+    for pair in pairs:
+        if newest is not None and pair.key.startswith(beginning):
+            if pair.number > newest.number:
+                newest = pair
+            continue
+        if newest is not None:
+            yield chain_of(newest.key), newest
+        chain = chain_of(pair.key)
+        beginning, newest = chain if chain.endswith("/") else _NO_KEY, pair
+    if newest is not None:
+        yield chain_of(newest.key), newest

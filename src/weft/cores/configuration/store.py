@@ -5,7 +5,8 @@ send, while writes continue (CFG-043).
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from weft.base.paths import is_under
@@ -36,6 +37,7 @@ def prefix_end(prefix: str) -> str:
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
+value_of: Final = attrgetter("value")
 EVERYTHING: Final = ("", "/")
 """Topics of a node that follows everything."""
 
@@ -44,6 +46,14 @@ class Room(NamedTuple):
     """How much a store may contain."""
 
     keys: int
+    bytes: int
+    """Of keys and values."""
+
+
+class Sums(NamedTuple):
+    """What is known of the pairs of a snapshot together."""
+
+    tally: Tally
     bytes: int
     """Of keys and values."""
 
@@ -232,11 +242,10 @@ class Store:
     def _forget_views(self) -> None:
         self._views, self._tallies = {}, {}
 
-    def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted, tally: Tally) -> None:
+    def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted, sums: Sums) -> None:
         """Replace everything by a complete snapshot."""
         self.expiries = {key: at for key, at in self.expiries.items() if pairs.get(key) == self.pairs[key]}
-        self.pairs, self.chains, self.tally = pairs, chains, tally
-        self.bytes = sum([len(pair.key) + len(pair.value) for pair in pairs.values()])
+        self.pairs, self.chains, (self.tally, self.bytes) = pairs, chains, sums
         self._sort_later()
         self._forget_views()
         self.adopt(adopted)
@@ -248,10 +257,11 @@ class Store:
                 self.bytes -= len(key) + len(pair.value)
                 self.tally.remove(pair)
                 self.expiries.pop(key, None)
-        for key, number, value in part.pairs:
+        for pair in part.pairs:
+            key = pair.key
             before = self.pairs.get(key)
-            self.bytes += len(key) + len(value) - (len(key) + len(before.value) if before else 0)
-            self.pairs[key] = pair = KvSync(key, number, value)
+            self.bytes += len(key) + len(pair.value) - (len(key) + len(before.value) if before else 0)
+            self.pairs[key] = pair
             self.tally.put(pair, before)
             self.expiries.pop(key, None)
         for chain in part.lasts_gone:
@@ -279,10 +289,23 @@ class Store:
             yield Part([], expiries=sorted(self.expiries.items()))
 
 
+def batch(pairs: Sequence[KvSync], begin: int, count: int, size: int) -> Sequence[KvSync]:
+    """The next pairs: at most `count`, with values of at most `size` bytes together; one pair, however large."""
+    found = pairs[begin : begin + count]
+    while len(found) > 1 and sum(map(len, map(value_of, found))) > size:
+        found = found[: len(found) // 2]
+    return found
+
+
 def parts(pairs: list[KvSync], lasts: list[tuple[str, Last]], gone: list[str] | None = None) -> Iterator[Part]:
     """Parts of about PART_BYTES each at most."""
     packer = Packer()
-    for pair in pairs:
+    begin = 0
+    while len(pairs) - begin > limits.PART_PAIRS:
+        found = batch(pairs, begin, limits.PART_PAIRS, limits.PART_BYTES)
+        begin += len(found)
+        yield Part(list(found))
+    for pair in pairs[begin:]:
         if part := packer.add_pair(pair):
             yield part
     for chain, last in lasts:
@@ -304,7 +327,7 @@ class Packer:
 
     def add_pair(self, pair: KvSync) -> Part | None:
         """A new or changed pair."""
-        self._part.pairs.append((pair.key, pair.number, pair.value))
+        self._part.pairs.append(pair)
         return self._grown(len(pair.key) + len(pair.value))
 
     def add_last(self, chain: str, last: Last) -> Part | None:
