@@ -53,11 +53,16 @@ BEACONS: Final = of_fleets(
     fleets.JOINED,
     fleets.AT_REST,
 )
+REMEMBERED: Final = {f"{fleets.MEMORY}, MB": "each node remembers the others whose beacons it hears."}
 LINKS: Final = of_fleets(
-    "members of a mesh have n (n - 1) links, with a beat on each once a second (LNK-021), and what one says goes to all others.",
+    "members of a mesh have n (n - 1) links, with a beat on each once a second (LNK-021), and what one says goes to all others; a hello names them all.",
     fleets.JOINED,
     fleets.AT_REST,
 )
+LOG: Final = {
+    "n commits, CPU s": "until the log's first checkpoint, after a hundred commits, `deltalake` does more for each commit the"
+    " longer the log is; behind it the last step shows what a commit costs from then on (docs/decisions/0030)."
+}
 CHECKPOINTS: Final = dict.fromkeys(
     ("n operations one by one, CPU s", "n operations at once, CPU s", "one operation in the middle of n, CPU s"),
     "the calls of functions are linear, 52,000 for 1,000 operations and 1,093,000 for 20,000: checkpoints begin at 4,096 operations,"
@@ -67,7 +72,7 @@ CURVES: Final[dict[str, Curve]] = {
     "keys": Curve(configurations.keys, (1_000, 3_162, 10_000, 31_623, 100_000), (316_228, 1_000_000, 10_000_000)),
     "children": Curve(configurations.children, (10, 32, 100, 316, 1_000)),
     "simulated": Curve(fleets.simulated, (3, 10, 30, 100), (300, 500)),
-    "segment": Curve(fleets.segment, (3, 10, 30, 100), (300,), reasons=Reasons(BEACONS)),
+    "segment": Curve(fleets.segment, (3, 10, 30, 100), (300,), reasons=Reasons(BEACONS | REMEMBERED)),
     "mesh": Curve(fleets.mesh, (3, 6, 12, 24), (48, 96), reasons=Reasons(LINKS)),
     "processes": Curve(fleets.processes, (3, 6, 12, 25), (50, 100, 200, 500), is_quiet=False, is_warmed=False),
     "entries": Curve(cores.entries, (1_000, 3_162, 10_000, 31_623, 100_000), (316_228, 1_000_000)),
@@ -76,7 +81,7 @@ CURVES: Final[dict[str, Curve]] = {
     "documents": Curve(
         cores.documents, (1_000, 3_162, 10_000, 31_623, 100_000), (316_228, 1_000_000), reasons=Reasons({}, CHECKPOINTS)
     ),
-    "commits": Curve(cores.commits, (10, 32, 100, 316), (1_000,), is_warmed=False),
+    "commits": Curve(cores.commits, (10, 32, 100, 316), (1_000,), is_warmed=False, reasons=Reasons({}, LOG)),
 }
 
 

@@ -29,6 +29,7 @@ METRICS: Final = tuple(Metric(name.lower(), name, 30 * SECOND) for name in ("CPU
 VERBS: Final = ("hear", "command", "wake", "deadline", "effects")
 """What a shell asks of a node."""
 JOINED, AT_REST = "n nodes join", f"{REST_S} s at rest"
+MEMORY: Final = "n nodes, their journals and the simulator"
 HOSTS: Final = 3
 SETTLE_S: Final = 5.0
 STANDING_S: Final = 20.0
@@ -169,7 +170,7 @@ def mesh(nodes: int, meter: Meter) -> None:
 
 def _fleet(plan: Plan, meter: Meter, is_there: Callable[[Any], bool]) -> None:
     counted = Counted(fabric_of(plan))
-    with meter.memory("n nodes, their journals and the simulator"):
+    with meter.memory(MEMORY):
         counted.run(JOIN_S, JOINED, meter)
     machines = counted.fabric.machines.values()
     late = [machine.name for machine in machines if not is_there(machine.running.cores)]

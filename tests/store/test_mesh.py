@@ -52,6 +52,7 @@ class Wire:
         self.ends = {end.endpoint: end for end in ends}
         self.now = Now(SECOND, SECOND)
         self.events: list[object] = []
+        self.hellos = 0
         self.cut: set[str] = set()
         self.hung_up: dict[str, list[str]] = {end.endpoint: [] for end in ends}
         self._dialled: dict[bytes, tuple[End, str]] = {}
@@ -85,6 +86,7 @@ class Wire:
 
     def _pass(self, end: End, effect: Send) -> None:
         message = codec.decode(codec.encode(effect.message))
+        self.hellos += isinstance(message, Hello)
         if effect.channel == MESH:
             endpoint = effect.peer.decode()
             routing_id = b"%d>%s" % (end.context.settings.boot, effect.peer)
@@ -133,6 +135,18 @@ def test_whom_a_member_knows_everybody_comes_to_know() -> None:
     wire.run(5)
     names = {end.context.name for end in ends}
     assert [names - {end.context.name} for end in ends] == [set(end.bus.members) for end in ends]
+
+
+@pytest.mark.proves("LNK-021")
+def test_a_mesh_that_starts_as_a_whole_says_hello_a_few_times_for_each_link_however_many_there_are() -> None:
+    def hellos(count: int) -> float:
+        every = tuple(f"10.0.0.{number}:27500" for number in range(1, count + 1))
+        wire = Wire(*(End(f"n{number}", number, peers=every) for number in range(1, count + 1)))
+        wire.run(5)
+        assert {count - 1} == {len(end.bus.members) for end in wire.ends.values()}
+        return wire.hellos / (count * (count - 1))
+
+    assert hellos(20) <= hellos(5) <= 8
 
 
 @pytest.mark.proves("LNK-021")

@@ -69,6 +69,8 @@ class Peer(msgspec.Struct):
     due_at: int = 0
     """When to send the next greeting, beat, or attempt."""
     tries: int = 0
+    has_news: bool = False
+    """Whether it is told with the next beat which nodes this one knows."""
     has_refused_name: bool = False
     """It knew another live node of this node's name, when it was asked last."""
 

@@ -145,7 +145,8 @@ class Mesh:
         self._bus.members[peer.node] = peer.endpoint
         self._namesakes.withdrawn(peer)
         self._context.tell(StoreLinkUp("mesh", peer.node))
-        self.greet_all(now)  # so that nodes that know this one come to know each other
+        for other_peer in self.peers.values():
+            other_peer.has_news = True  # so that nodes that know this one come to know each other
         self._link_changed(peer.node, True, now)
 
     def rejoin(self, peer: Peer, now: Now, why: str) -> None:
@@ -172,9 +173,14 @@ class Mesh:
         peer.due_at = now.mono + limits.REFUSED_NS
 
     def beat(self, peer: Peer, now: Now, why: str) -> None:
-        """Ask whether it is still present."""
+        """Ask whether it is still present; with a hello if it does not know yet whom this node knows.
+
+        Many links may come up within a beat, when a whole mesh starts. Said at once and to all, each of them would cost n
+        hellos, of n nodes each.
+        """
         peer.due_at = now.mono + limits.MESH_BEAT_NS
-        self._send(peer, Beat())
+        self._send(peer, self._hello() if peer.has_news else Beat())
+        peer.has_news = False
 
     # Links that others have dialled
 
