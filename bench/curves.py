@@ -59,6 +59,10 @@ LINKS: Final = of_fleets(
     fleets.JOINED,
     fleets.AT_REST,
 )
+PAGES: Final = {
+    "n keys listed in pages, CPU s": "a page looks at no key of another; the first one gathers all of the subtree, which no"
+    " cache holds when it is large."
+}
 LOG: Final = {
     "n commits, CPU s": "until the log's first checkpoint, after a hundred commits, `deltalake` does more for each commit the"
     " longer the log is; behind it the last step shows what a commit costs from then on (docs/decisions/0030)."
@@ -69,7 +73,12 @@ CHECKPOINTS: Final = dict.fromkeys(
     " each element is copied once when it changes behind one, and a document of a hundred thousand fits no cache.",
 )
 CURVES: Final[dict[str, Curve]] = {
-    "keys": Curve(configurations.keys, (1_000, 3_162, 10_000, 31_623, 100_000), (316_228, 1_000_000, 10_000_000)),
+    "keys": Curve(
+        configurations.keys,
+        (1_000, 3_162, 10_000, 31_623, 100_000),
+        (316_228, 1_000_000, 10_000_000),
+        reasons=Reasons({}, PAGES),
+    ),
     "children": Curve(configurations.children, (10, 32, 100, 316, 1_000)),
     "simulated": Curve(fleets.simulated, (3, 10, 30, 100), (300, 500)),
     "segment": Curve(fleets.segment, (3, 10, 30, 100), (300,), reasons=Reasons(BEACONS | REMEMBERED)),

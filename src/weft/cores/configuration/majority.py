@@ -1,5 +1,6 @@
 """What a root knows of its voters: which number a majority of them has, and whether most of them have a link to it."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ class Majority:
         self.nodes: dict[bytes, Report] = {}
         """Of voters alone: what a majority has costs no walk over all nodes."""
         self.voters = 1
-        self._digests: dict[int, tuple[int, bytes]] = {}
-        """Count and digest of the store at recent numbers."""
+        self._digests: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
+        """Count and digest of the store at recent numbers. The first of a plain dict is found only behind all that were deleted."""
         self._electorates: tuple[tuple[bytes, ...], ...] = ()
         self._alone_since: int | None = None
         """Since when fewer than a majority of the voters have a link to this root."""
@@ -34,7 +35,7 @@ class Majority:
     def begin(self) -> None:
         """This node becomes root, and has heard no voter yet."""
         self.nodes, self.voters, self._alone_since = {}, 1, None
-        self._digests, self._electorates = {}, ()
+        self._digests, self._electorates = OrderedDict(), ()
         self.note_digest()
 
     def note_applied(self, order: NoteApplied, now: Now) -> None:
@@ -51,7 +52,7 @@ class Majority:
         """Remember count and digest of the store at its present number."""
         store = self.context.store
         if len(self._digests) >= limits.DIGESTS_MAX:
-            del self._digests[next(iter(self._digests))]
+            self._digests.popitem(last=False)
         self._digests[store.number] = store.tally.count, store.tally.digest
 
     def _is_shown(self, order: NoteApplied) -> bool:
