@@ -9,6 +9,7 @@ share one. Prints samples/s, CPU seconds of each per million samples, and bytes 
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -171,6 +172,8 @@ async def drive(root: int, port: int, state: str, load: Load) -> None:
     made, began = 0, 0.0
     while made < load.samples or carrier.counters.spool_records:
         await asyncio.sleep(0)
+        if serving.done():
+            raise RuntimeError(f"the sensor ended: {serving.result()}")
         if not began and carrier.counters.sent:
             began = time.monotonic()
         if made < load.samples and carrier.counters.spool_records < SPOOL_MAX:
@@ -191,4 +194,5 @@ if __name__ == "__main__":
         root_port, own_port, directory, *numbers = sys.argv[2:]
         asyncio.run(drive(int(root_port), int(own_port), directory, Load(*map(int, numbers))))
     else:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # what it has started ends, too
         main(int(sys.argv[1]) if sys.argv[1:] else 1_000_000)
