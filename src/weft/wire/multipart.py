@@ -91,9 +91,12 @@ def sealed(header: bytes, payload: Iterable[bytes] = ()) -> bytes:
 
 
 def is_altered(header: bytes, payload: Iterable[bytes] = ()) -> bool:
-    """Whether the header ends with a `sum` that does not match: the message was altered on the way."""
+    """Whether a message was altered on the way: of its last key, `sum`, and the number behind it, just one is right.
+
+    Of a message without that key, as a peer says it that makes no sums, neither is.
+    """
     begin, end = header[:-_SUM_BYTES], header[-_SUM_BYTES:]
-    return end[:-4] == _SUM and sum_of(begin, payload) != int.from_bytes(end[-4:])
+    return (end[:-4] == _SUM) != (end[-4:] == sum_of(begin, payload).to_bytes(4))
 
 
 def sum_of(begin: bytes, payload: Iterable[bytes]) -> int:
