@@ -1,11 +1,12 @@
-"""What a commit costs in a table of 10,000 files, and what joining files costs (section 11: 50 ms, 95 of 100).
+"""What a commit costs in a table of 10,000 files and in a log of 10,000 commits, and what joining files costs (50 ms, 95 of 100).
 
-    python -m bench.lake_tables [--files 10000] [--commits 200]
+    python -m bench.lake_tables [--files 10000] [--log 10000] [--commits 200]
 
 *Ours*: a transaction of one file with its statistics, the batch and the lease, as each step of a batch makes it
-(`weft.pipeline.delta`), in a table made by us. *Peer*: `deltalake.write_deltalake` appending one row to a table with as
-many files, made by it. Both take turns, so a busy machine is busy for both; each writes one file per commit. Behind that: the
-same in a table whose files were joined, and what it costs to join 1,000 files of 1,000 rows.
+(`weft.pipeline.delta`). *Peer*: `deltalake.write_deltalake` appending one row to a table of its own with as many files. All
+take turns, so a busy machine is busy for all; each writes one file per commit. *Long log*: ours and, with the same lines,
+deltalake's own transaction, in tables whose logs have so many commits, a checkpoint each hundred. Behind that what it costs
+to join 1,000 files of 1,000 rows. CPU time is that of all threads.
 """
 
 import argparse
@@ -15,22 +16,24 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
+from bench.hosts import load
 from weft.lake.layout import Layout
 from weft.lake.segments import open_lake
-from weft.pipeline.delta import configuration_of, data_file
+from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.tables import SAMPLES
 from weft.pipeline.upkeep import compact
 from weft.pipeline.upkeep.log import exchange, live_files, opened
 from weft.pipeline.upkeep.marks import Marks
+from weft.pipeline.writer import Writer
 
 DAY = date(2026, 11, 21)
 JOINED, JOINED_ROWS = 1_000, 1_000
@@ -48,41 +51,29 @@ def rows_of(batch: int, count: int) -> pa.Table:
 
 
 class Ours:
-    """A table as jobs make it."""
+    """A table as jobs make it; if not `is_own`, `deltalake` makes each commit."""
 
-    def __init__(self, home: Path) -> None:
-        self.lake = Layout(home)
+    def __init__(self, home: Path, *, is_own: bool = True) -> None:
+        self.lake, self.is_own = Layout(home), is_own
         open_lake(self.lake, "ab" * 16, 1)
-        self.root = self.lake.table("silver", "samples")
-        self.delta = DeltaTable.create(self.root, SCHEMA, partition_by=["day"], configuration=configuration_of(SAMPLES))
-        (self.root / f"day={DAY}").mkdir()
+        nobody: Any = None
+        self.tables = Tables(self.lake, nobody, Writer("samples", "0" * 32, 1))
+        self.tables.handle(SAMPLES)
 
-    def fill(self, files: int) -> None:
-        """So many files that are named and not there: a commit opens none."""
-        told = {"numRecords": 1, "minValues": {"batch": 1}, "maxValues": {"batch": 1}, "nullCount": {"batch": 0}}
-        for first in range(0, files, 1000):
-            some: list[AddAction | RemoveAction] = [
-                AddAction(f"day={DAY}/b{n:010d}.parquet", 9, {"day": str(DAY)}, 1, True, json.dumps(told))
-                for n in range(first, min(files, first + 1000))
-            ]
-            self._transact(some, -1)
+    def fill(self, files: int, commits: int) -> None:
+        """So many files that are named and not there, in so many commits: a commit opens none."""
+        told = json.dumps(
+            {"numRecords": 1, "minValues": {"batch": 1}, "maxValues": {"batch": 1}, "nullCount": {"batch": 0}}
+        )
+        for first in range(0, files, files // commits):
+            some = range(first, min(files, first + files // commits))
+            named = [DataFile(f"day={DAY}/b{n:010d}.parquet", 9, {"day": str(DAY)}, 1, told) for n in some]
+            self.tables.commit(SAMPLES, 0, named, {})
 
     def append(self, batch: int, rows: pa.Table) -> None:
-        path = self.root / f"day={DAY}" / f"b{batch:010d}-x-0000.parquet"
-        pq.write_table(rows.drop_columns("day"), path, compression="zstd", compression_level=1, store_schema=False)
-        file = data_file(self.root, SAMPLES, path)
-        add = AddAction(file.path, file.size, file.partition, 1, True, stats=file.statistics)
-        self._transact([add], batch)
-
-    def _transact(self, actions: list[AddAction | RemoveAction], batch: int) -> None:
-        self.delta.update_incremental()
-        self.delta.transaction_version("weft.lease/samples")
-        apps = [Transaction("weft/samples/x/silver.samples", max(0, batch), 1), Transaction("weft.lease/samples", 1, 1)]
-        about = {"weft.batch": str(batch), "weft.offset": "{}" * 100}
-        properties = CommitProperties(custom_metadata=about, app_transactions=apps, max_commit_retries=10)
-        self.delta.create_write_transaction(
-            actions, "append", self.delta.schema(), ["day"], commit_properties=properties
-        )
+        if not self.is_own:
+            self.tables._logs[SAMPLES.full_name].is_plain = False
+        self.tables.commit(SAMPLES, batch, self.tables.write_rows(SAMPLES, rows, batch), {"weft.offset": "{}" * 100})
 
 
 class Peer:
@@ -106,36 +97,37 @@ class Peer:
         write_deltalake(self.delta, rows, mode="append")
 
 
-def in_turn(ways: list[Callable[[int], None]], times: int) -> list[list[float]]:
-    """Milliseconds of each call of each way, the ways taking turns."""
-    spent: list[list[float]] = [[] for _ in ways]
+def in_turn(ways: list[Callable[[int], None]], times: int) -> list[list[tuple[float, float]]]:
+    """Milliseconds of each call of each way, by the clock and of CPU time, the ways taking turns."""
+    spent: list[list[tuple[float, float]]] = [[] for _ in ways]
     for number in range(times):
         for index, way in enumerate(ways):
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             way(number)
-            spent[index].append(1000 * (time.perf_counter() - began))
+            spent[index].append((1000 * (time.perf_counter() - began), 1000 * (time.process_time() - cpu)))
     return spent
 
 
-def line(what: str, spent: list[float], peer: list[float] | None = None) -> str:
-    p95 = quantiles(spent, n=20)[-1]
-    theirs = "" if peer is None else f"{median(peer):.1f} / {quantiles(peer, n=20)[-1]:.1f}"
-    return f"| {what} | {median(spent):.1f} / {p95:.1f} | {theirs} |"
+def line(what: str, spent: list[tuple[float, float]]) -> str:
+    clock, cpu = ([one[place] for one in spent] for place in (0, 1))
+    return f"| {what} | {median(clock):.1f} | {quantiles(clock, n=20)[-1]:.1f} | {median(cpu):.1f} | {sum(cpu) / len(cpu):.1f} |"
 
 
-def committing(home: Path, files: int, commits: int) -> None:
-    ours, peer = Ours(home / "ours"), Peer(home / "peer")
-    small = Ours(home / "small")
-    ours.fill(files)
+def committing(home: Path, files: int, commits: int, log: int) -> None:
+    peer, one = Peer(home / "peer"), rows_of(1, 1)
     peer.fill(files)
-    one = rows_of(1, 1)
-    ways: list[Callable[[int], None]] = [
-        lambda n: ours.append(n, one), lambda n: peer.append(n, one), lambda n: small.append(n, one),
-    ]  # fmt: skip
-    mine, theirs, few = in_turn(ways, commits)
-    print("| per commit, ms: half / 95 of 100 under | ours | deltalake |\n|---|--:|--:|")
-    print(line(f"table of {files:,} files", mine, theirs))
-    print(line("table of no files at first", few))
+    made = {"ours, no files at first": Ours(home / "small"), f"ours, {files:,} files": Ours(home / "ours")}
+    made[f"ours, {files:,} files"].fill(files, 10)
+    for name, is_own in (("ours", True), ("deltalake's transaction", False)):
+        long = made[f"{name}, log of {log:,} commits"] = Ours(home / f"long-{is_own}", is_own=is_own)
+        long.fill(log, log)
+    sides: list[Ours | Peer] = [*made.values(), peer]
+    spent = in_turn([partial(side.append, rows=one) for side in sides], commits)
+    print(
+        f"{load()}\n\n| a commit, ms | half under | 95 of 100 under | CPU, half under | CPU, mean |\n|---|--:|--:|--:|--:|"
+    )
+    for name, side in zip([*made, f"write_deltalake, {files:,} files"], spent, strict=True):
+        print(line(name, side))
     print()
 
 
@@ -158,11 +150,12 @@ def joining(home: Path) -> None:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--files", type=int, default=10_000)
+    asked.add_argument("--log", type=int, default=10_000)
     asked.add_argument("--commits", type=int, default=200)
     chosen = asked.parse_args()
     home = Path(tempfile.mkdtemp(prefix="weft-bench-"))
     try:
-        committing(home, chosen.files, chosen.commits)
+        committing(home, chosen.files, chosen.commits, chosen.log)
         joining(home)
     finally:
         shutil.rmtree(home)

@@ -450,6 +450,22 @@ def test_a_key_that_stands_for_two_things_is_no_row_and_the_first_has_it(
 
 
 @pytest.mark.proves("PIP-102")
+def test_keys_are_looked_at_one_by_one_only_if_a_definition_is_not_known_as_it_is_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ground = Ground(tmp_path / "lake", spark)
+    ground.take(taken(1, [(MEM, 1, None), (CPU, 2, 7)]))
+    seen = []
+    for number, one in enumerate((MEM, NET), 3):
+        ground.write(taken(number, [(one, number, None)]))
+        with Lake(ground.lake.root, fresh=True) as asked:
+            counts = [asked.query(f"SELECT * FROM {name}").num_rows for name in ("silver.samples", "silver.series")]
+            assert asked._bridge is not None
+            seen.append((*counts, asked._bridge._has_defined))
+    assert [(3, 2, False), (4, 3, True)] == seen
+
+
+@pytest.mark.proves("PIP-102")
 def test_the_command_says_how_fresh_beside_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = lake_of(tmp_path / "lake")
     put_rows(lake, "events", event(1, "a.b", "info"), event(2, "a.c", "info"))

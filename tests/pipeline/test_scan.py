@@ -2,7 +2,7 @@
 
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -10,10 +10,18 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import MapType, PrimitiveType
 
+from tests.pipeline.plain import lake_of
 from tests.pipeline.test_sql import plain_lake
 from weft.base.errors import UserError
+from weft.lake.schemas import Schema
+from weft.pipeline.delta import Tables
 from weft.pipeline.scan import scan
 from weft.pipeline.sql import Lake
+from weft.pipeline.tables import PROGRESS
+from weft.pipeline.writer import Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.proves("PIP-090")
 TEXT = PrimitiveType("string")
@@ -70,6 +78,29 @@ def test_all_files_are_asked_for_their_columns_only_if_the_newest_lacks_one(tmp_
         DeltaTable(path_of(tmp_path)).alter.add_columns([Field("late", PrimitiveType("double"))])
         scan(counting, DeltaTable(path_of(tmp_path)))
         assert [1, 1, 3] == counting.files
+
+
+def test_a_table_of_ours_is_opened_without_a_look_into_every_file(tmp_path: Path) -> None:
+    """Until a column is added: then the files of before lack it."""
+    lake = lake_of(tmp_path / "lake")
+    tables = Tables(lake, cast("SparkSession", None), Writer("samples", "0" * 32, 1))
+    narrow = PROGRESS._replace(schema=Schema(PROGRESS.full_name, PROGRESS.schema.columns[:-1]))
+    tables.handle(narrow)
+    for batch in range(2):
+        tables.append_rows(narrow, batch, [{"job": "a", "batch": batch}], {})
+    with duckdb.connect() as connection:
+        rows = scan(connection, tables.handle(narrow))
+        assert {(0,), (1,)} == set(connection.sql(f"SELECT batch FROM ({rows})").fetchall())
+        *_, other = (Path(file) for file in tables.handle(narrow).file_uris())
+        whole = other.read_bytes()
+        other.write_bytes(b"nobody looks into it")
+        connection.sql(rows)
+        other.write_bytes(whole)
+    wide = Tables(lake, cast("SparkSession", None), Writer("samples", "0" * 32, 2))
+    wide.append_rows(PROGRESS, 2, [{"job": "a", "batch": 2, PROGRESS.schema.names[-1]: 7}], {})
+    late = PROGRESS.schema.names[-1]
+    asked = ask(lake.root, f"SELECT batch, {late} AS late FROM meta.progress ORDER BY batch")
+    assert [{"batch": n, "late": 7 if n == 2 else None} for n in range(3)] == asked
 
 
 def test_duckdb_has_no_view_but_the_table_that_is_asked_for(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@
 The transaction also says which batch of which job it was (`weft/<job>/<checkpoint>/<table>` = batch) and under which
 lease (`weft.lease/<job>` = epoch). So a batch repeated after a crash skips the tables that already have it, and a
 driver that was paused while another took over cannot commit. Files of a lost attempt are never referenced. Tables stay
-at reader version 1, writer version 2, which every Delta reader opens (LAK-032).
+at reader version 1, writer version 2, which every Delta reader opens (LAK-032). Most commits list no log (`tablelog`).
 """
 
 import json
@@ -29,7 +29,9 @@ from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.digests import Proved, refuse_damaged, with_digest
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
-from weft.pipeline.tables import ADOPTING, LOG, Table
+from weft.pipeline.scan import WHOLE
+from weft.pipeline.tablelog import CHECKPOINT_COMMITS, Overrun, TableLog
+from weft.pipeline.tables import ADOPTING, Table
 from weft.pipeline.transforms.columns import batch_in_name, columns
 from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RETRIES: Final = 10  # attempts of a commit that conflicts with another
-CHECKPOINT_COMMITS: Final = 100  # after as many the log gets a checkpoint
 LOG_DAYS: Final = 7  # how long the log keeps a commit, if there are not too many (`upkeep/vacuum.py`)
 REMOVALS_KEPT: Final = "interval 1 hours"
 """How long checkpoints of the log name files that were removed.
@@ -98,7 +99,7 @@ class Tables:
     def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
         # The real path, without symbolic links, because the log has it: else a commit would not find files to replace.
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
-        self._open: dict[str, DeltaTable] = {}
+        self._logs: dict[str, TableLog] = {}
         self._proved: defaultdict[str, Proved] = defaultdict(Proved)
         """By table."""
         self.commit_s = 0.0
@@ -115,19 +116,21 @@ class Tables:
 
     def handle(self, table: Table) -> "DeltaTable":
         """The table at its newest version. If it does not exist, it is created."""
-        known = self._open.get(table.full_name)
-        if known is not None:
-            # a name is looked up; to bring the handle up to date lists the whole log, three times with a commit
-            if (self.path(table) / LOG / f"{known.version() + 1:020d}.json").exists():
-                known.update_incremental()
-            return known
-        opened = self._open[table.full_name] = self._open_or_create(table)
-        return opened
+        return self._log(table).handle()
+
+    def _log(self, table: Table) -> TableLog:
+        """The log of a table, with what others have committed. A table that does not exist is created."""
+        known = self._logs.get(table.full_name)
+        if known is None:
+            handle = self._open_or_create(table)
+            known = self._logs[table.full_name] = TableLog(handle, self.path(table), configuration_of(table).keys())
+        known.look()
+        return known
 
     def committed(self, table: Table) -> int:
         """The last batch of this writer that the table has, -1 before the first."""
         assert self.writer is not None
-        version = self.handle(table).transaction_version(self.writer.app(table))
+        version = self._log(table).app_version(self.writer.app(table))
         return -1 if version is None else version
 
     def write(
@@ -157,8 +160,9 @@ class Tables:
 
     def write_rows(self, table: Table, rows: "pa.Table", batch: int) -> list[DataFile]:
         """Like `write`, for rows that the driver itself has made."""
-        partitions = [table.partition] if table.partition else []
-        return self._write_here(table, rows.select(table.schema.names), partitions, f"b{batch:010d}-{uuid.uuid4().hex}")
+        return self._write_here(
+            table, rows.select(table.schema.names), table.partitions, f"b{batch:010d}-{uuid.uuid4().hex}"
+        )
 
     def _write_here(self, table: Table, rows: "pa.Table", partitions: list[str], attempt: str) -> list[DataFile]:
         """Write collected rows, one file per partition."""
@@ -200,7 +204,7 @@ class Tables:
         ]
         actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]
         if not actions:
-            self._check_lease(self.handle(table))
+            self._check_lease(self._log(table))
         else:
             self._transact(table, actions, self._properties(table, batch, about))
 
@@ -212,11 +216,17 @@ class Tables:
         """One transaction. The lease is checked in the same version of the table from which the transaction starts."""
         from deltalake.exceptions import CommitFailedError
 
-        handle = self.handle(table)
-        self._check_lease(handle)
-        began = time.perf_counter()
+        log = self._log(table)
+        self._check_lease(log)
+        began, before = time.perf_counter(), log.version
         try:
-            transact(self.lake, table, handle, actions, properties)
+            if log.append(actions, properties, table.partitions):
+                note_commits(self.lake, table, before)
+            else:
+                transact(self.lake, table, handle := log.handle_as_known(), actions, properties)
+                log.restart(handle)
+        except Overrun as error:
+            raise LeaseLost(f"other drivers have committed thousands of times to {table.full_name}") from error
         except CommitFailedError as error:
             if CONFLICT in str(error):
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
@@ -235,11 +245,10 @@ class Tables:
 
     def files(self, table: Table, predicate: str | Sequence[tuple[str, str, object]] | None = None) -> list[str]:
         """Absolute paths of the files that may hold rows for which the predicate (SQL, or comparisons) is true."""
-        handle = self.handle(table)
         if predicate is None:
-            return paths_of(handle.file_uris())
+            return self._log(table).files()
         chosen = predicate if isinstance(predicate, str) else list(predicate)
-        return paths_of(handle.file_uris(file_pruning_predicate=chosen))
+        return paths_of(self.handle(table).file_uris(file_pruning_predicate=chosen))
 
     def rows_of_batch(self, table: Table, batch: int) -> int:
         """How many rows a batch wrote, according to the log.
@@ -319,9 +328,9 @@ class Tables:
         note_commits(self.lake, table, before)
         return handle
 
-    def _check_lease(self, handle: "DeltaTable") -> None:
+    def _check_lease(self, log: TableLog) -> None:
         assert self.writer is not None
-        seen = handle.transaction_version(self.writer.lease_app)
+        seen = log.app_version(self.writer.lease_app)
         if seen is not None and seen > self.writer.epoch:
             raise LeaseLost(
                 f"another driver holds the lease of {self.writer.job}: its epoch is {seen}, ours is {self.writer.epoch}"
@@ -375,7 +384,7 @@ def transact(
         actions,
         "append",
         handle.schema(),
-        [table.partition] if table.partition else [],
+        table.partitions,
         commit_properties=properties,
         post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
     )
@@ -392,10 +401,11 @@ def created(lake: Layout, table: Table) -> "DeltaTable":
         path,
         table.schema.arrow(),
         mode="ignore",
-        partition_by=[table.partition] if table.partition else [],
+        partition_by=table.partitions,
         name=table.full_name,
         description=table.grain,
         configuration=configuration_of(table),
+        raise_if_key_not_exists=False,
         commit_properties=made_by_us(),
     )
     note_commits(lake, table, -1)
@@ -419,6 +429,7 @@ def configuration_of(table: Table) -> dict[str, str | None]:
         "delta.logRetentionDuration": f"interval {LOG_DAYS} days",
         REMOVALS: REMOVALS_KEPT,
         SKIPPING: ",".join(f"`{name}`" for name in ranged),
+        **({} if table.layer == ADOPTING else {WHOLE: str(len(table.schema.names))}),
     }
 
 

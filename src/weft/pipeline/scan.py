@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MISSING: Final = ("No such file", "No files found")
 """Parts of DuckDB's error text when a file that the log names does not exist."""
 
+WHOLE: Final = "weft.whole"
+"""A table's property: of how many columns it was made. While it has no more, each of its files has all of them, and none is
+opened only to see which it has."""
 ADOPTED: Final = "bronze."
 BATCH: Final = "coalesce({own}, try_cast(substr(parse_filename(filename), 2, 10) AS BIGINT))"
 """The batch of a row of bronze: an adopted segment has it only in its file name."""
@@ -35,10 +38,11 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
     if not files:
         nothing = dict.fromkeys(schema.names, "NULL")
         return ROWS.format(columns=typed(connection, schema, nothing), source="(SELECT 1) WHERE false")
-    is_adopting = str(handle.metadata().name).startswith(ADOPTED)
-    partitions = handle.metadata().partition_columns
-    source = _source(files, partitions, is_named=is_adopting)
-    newest = _source([max(files, key=_name)], partitions, is_named=is_adopting)
+    about = handle.metadata()
+    is_adopting, partitions = str(about.name).startswith(ADOPTED), about.partition_columns
+    is_whole = about.configuration.get(WHOLE) == str(len(schema.names))
+    source = _source(files, partitions, is_named=is_adopting, is_whole=is_whole)
+    newest = _source([max(files, key=_name)], partitions, is_named=is_adopting, is_whole=is_whole)
     made = dict.fromkeys(_absent(connection, schema.names, newest, source), "NULL")
     if is_adopting:
         made["batch"] = BATCH.format(own=made.get("batch", "batch"))
@@ -70,8 +74,11 @@ def _column(name: str) -> str:
     return f'"{name}"'
 
 
-def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
-    """The files as a source of rows. `is_named`: each row has its file name. Partition columns are dates, from the path."""
+def _source(files: list[str], partitions: list[str], *, is_named: bool, is_whole: bool) -> str:
+    """The files as a source of rows. `is_named`: each row has its file name. Partition columns are dates, from the path.
+
+    `is_whole`: a file without one of the columns is an error; else all are opened before the first row is read.
+    """
     for name in partitions:
         if sum(part.startswith(f"{name}=") for part in Path(files[0]).parts) > 1:
             why = f"the lake is in a folder {name}=…, and that would be read as the {name} of all its rows"
@@ -79,7 +86,8 @@ def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
     names = ", ".join(quoted(glob.escape(file)) for file in files)
     types = ", ".join(f"{name}: DATE" for name in partitions)
     divided = f"hive_partitioning = true, hive_types = {{{types}}}" if partitions else "hive_partitioning = false"
-    return f"read_parquet([{names}], union_by_name = true, filename = {str(is_named).lower()}, {divided})"
+    union = "false" if is_whole else "true"
+    return f"read_parquet([{names}], union_by_name = {union}, filename = {str(is_named).lower()}, {divided})"
 
 
 def quoted(text: str) -> str:

@@ -88,6 +88,15 @@ SELECT series, said, about.*, row_number() OVER w AS turn, known IS NULL AS is_n
 FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER BY place)
 """
 """One row per key and definition: `turn` 1 is the first of its key; `is_new`: no batch has the key; `is_one`: it counts."""
+WRITTEN: Final = "{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': labels}"
+"""The same value with its labels in the order in which they came."""
+UNKNOWN: Final = """
+FROM (SELECT series, {written} AS said FROM
+      (SELECT series, config_name, detail, type, param, labels FROM ({rows}) GROUP BY ALL)) told
+LEFT JOIN (SELECT series, any_value({written}) AS known FROM {known} GROUP BY series) USING (series)
+WHERE said IS DISTINCT FROM known
+"""
+"""Definitions that are not, letter by letter, those that a batch has brought: mostly none, and then nothing else is asked."""
 UNCOLLIDED: Final = f"""
 SELECT rows.* FROM ({{rows}}) rows
 ANTI JOIN (SELECT series, said FROM {DEFINED} WHERE NOT is_one) other
@@ -140,6 +149,8 @@ class Bridge:
         self._selected: dict[str, str | None] = {}
         self._read: dict[tuple[str, tuple[Slice, ...]], str] = {}
         self._settings: LakeTable | None = None
+        self._has_defined = False
+        """Whether `DEFINED` exists: some definition is not yet known as it is written."""
 
     def known(self) -> Iterator[Table]:
         """Tables that can be queried, even before a driver has made them: those of every drained stream."""
@@ -266,9 +277,12 @@ class Bridge:
     # Definitions of series keys.
 
     def _has_collisions(self, judged: str) -> bool:
-        """Whether a key has two definitions. Scans all pending rows once and keeps the result as `DEFINED`."""
+        """Whether a key has two definitions. Scans all pending rows once and keeps what is not known as `DEFINED`."""
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         known = self.tables.committed(SERIES)
+        self._has_defined = self._any(UNKNOWN.format(rows=good, known=known, written=WRITTEN))
+        if not self._has_defined:
+            return False
         self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
@@ -278,6 +292,8 @@ class Bridge:
             return None
         samples = self.freshness[SAMPLES.full_name]
         self.freshness[SERIES.full_name] = samples._replace(table=SERIES.full_name)
+        if not self._has_defined:
+            return None
         made = {"batch": "NULL", "definition": "NULL"}
         return self._typed(SERIES, made, f"SELECT * FROM {DEFINED} WHERE is_new AND turn = 1")
 

@@ -32,6 +32,11 @@ class Table(NamedTuple):
         """The name in queries: `silver.samples`."""
         return f"{self.layer}.{self.name}"
 
+    @property
+    def partitions(self) -> list[str]:
+        """The partition column as a list, as it is asked for in many places."""
+        return [self.partition] if self.partition else []
+
     def spark(self) -> "StructType":
         """The schema for Spark, including the partition column. Needs a running session."""
         return _spark(self.schema.ddl())
