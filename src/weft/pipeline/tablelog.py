@@ -133,12 +133,15 @@ class TableLog:
         return True
 
     def _put(self, file: Path, data: bytes) -> bool:
-        """Write the file of a commit; False if it exists."""
+        """Write the file of a commit; False if it exists, or if that cannot be known here."""
         beside = file.with_name(f"{file.name}#{uuid.uuid4().hex}")
         beside.write_bytes(data)
         try:
             os.link(beside, file)
         except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            self.is_plain = False
             return False
         finally:
             beside.unlink()
