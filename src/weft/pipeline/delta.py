@@ -153,7 +153,7 @@ class Tables:
             return [
                 moved
                 for number, file in enumerate(sorted(staging.rglob("*.parquet")))
-                if (moved := self._move(table, file, f"{attempt}-{number:04d}.parquet")) is not None
+                if (moved := _moved(self.path(table), table, file, f"{attempt}-{number:04d}.parquet")) is not None
             ]
         finally:
             shutil.rmtree(staging)
@@ -352,21 +352,21 @@ class Tables:
             ],
         )
 
-    def _move(self, table: Table, file: Path, name: str) -> DataFile | None:
-        """Move a file written by Spark to its place in the table; None if it has no rows."""
-        import pyarrow.parquet as pq
 
-        footer = pq.read_metadata(file)
-        if footer.num_rows == 0:
-            return None
-        root = self.path(table)
-        place = root
-        if table.partition:
-            place = root / file.relative_to(root / STAGING).parts[1]
-            place.mkdir(exist_ok=True)
-        target = place / name
-        file.rename(target)
-        return data_file(root, table, target, footer)
+def _moved(root: Path, table: Table, file: Path, name: str) -> DataFile | None:
+    """Move a file written by Spark to its place in the table below `root`; None if it has no rows."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(file)
+    if footer.num_rows == 0:
+        return None
+    place = root
+    if table.partition:
+        place = root / file.relative_to(root / STAGING).parts[1]
+        place.mkdir(exist_ok=True)
+    target = place / name
+    file.rename(target)
+    return data_file(root, table, target, footer)
 
 
 def transact(

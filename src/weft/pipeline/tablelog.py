@@ -52,7 +52,7 @@ class _Line(msgspec.Struct):
     txn: _Transaction | None = None
     add: _File | None = None
     remove: _File | None = None
-    metaData: dict[str, object] | None = None  # noqa: N815
+    metaData: dict[str, object] | None = None  # noqa: N815  # as above
     protocol: dict[str, object] | None = None
 
 
@@ -171,7 +171,7 @@ _decoded: Final = msgspec.json.Decoder(_Line).decode
 
 def _line_of_file(action: Any) -> tuple[str, dict[str, Any]]:
     """The path of an AddAction or a RemoveAction, and its line."""
-    told = {
+    fields = {
         "path": action.path,
         "partitionValues": dict(action.partition_values or {}),
         "size": action.size,
@@ -180,19 +180,19 @@ def _line_of_file(action: Any) -> tuple[str, dict[str, Any]]:
     if hasattr(action, "deletion_timestamp"):
         size = {} if action.size is None else {"size": action.size}
         when = {"deletionTimestamp": action.deletion_timestamp, "extendedFileMetadata": False}
-        return action.path, {"remove": {name: told[name] for name in told if name != "size"} | size | when}
-    return action.path, {"add": told | {"modificationTime": action.modification_time, "stats": action.stats}}
+        return action.path, {"remove": {name: fields[name] for name in fields if name != "size"} | size | when}
+    return action.path, {"add": fields | {"modificationTime": action.modification_time, "stats": action.stats}}
 
 
 def _info(properties: "CommitProperties", partitions: list[str]) -> dict[str, Any]:
     """The line that says who committed, when and what, as `deltalake` writes it."""
-    told = {
+    fields = {
         "timestamp": time.time_ns() // 1_000_000,
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": json.dumps(partitions)},
         "engineInfo": f"weft:{__version__}",
     }
-    return {"commitInfo": told | (properties.custom_metadata or {})}
+    return {"commitInfo": fields | (properties.custom_metadata or {})}
 
 
 def _transactions(properties: "CommitProperties") -> list[dict[str, Any]]:
