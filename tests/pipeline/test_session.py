@@ -1,5 +1,6 @@
 """The session: what it promises, and what it refuses (PIP-083)."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +13,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from weft.base.errors import UserError, exit_code
+from weft.pipeline.java import Java
 from weft.pipeline.remote import is_settable
-from weft.pipeline.session import Options, _start, interrupt_kept, session, settings_of
+from weft.pipeline.session import (
+    ARENAS,
+    JAVA_OPTIONS,
+    SMALL_HEAP,
+    Options,
+    _prepare_environment,
+    _start,
+    interrupt_kept,
+    session,
+    settings_of,
+)
 
 GARBAGE: Final = MEMORY_COMMAND_NAME
 """Begins what is said when Python has forgotten an object of the JVM, at any time."""
@@ -102,3 +114,19 @@ def test_settings_that_break_a_promise_are_refused_with_the_reason(key: str, val
     assert "refused-setting" == refused.value.code
     assert key in refused.value.text
     assert settings_of(Options(settings={"spark.sql.ansi.enabled": "TRUE"}))
+
+
+@pytest.mark.proves("PIP-083")
+def test_how_much_java_takes_is_for_the_user_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "SPARK_LAUNCHER_OPTS"):
+        monkeypatch.setenv(name, "as it was")  # so that it is so again
+    ours = settings_of(Options(jvm=("-Xms300m",)))[JAVA_OPTIONS].split()
+    assert ours.index(SMALL_HEAP[0]) < ours.index("-Xms300m"), "of two, Java takes the last"
+    assert "-Xms300m" == settings_of(Options(settings={JAVA_OPTIONS: "-Xms300m"}))[JAVA_OPTIONS]
+    name, usual = ARENAS
+    for given, wanted in (("8", "8"), (None, usual)):
+        monkeypatch.setenv(name, given or "")
+        if given is None:
+            monkeypatch.delenv(name)
+        _prepare_environment(Java(Path("/nowhere"), "17", "PATH"))
+        assert wanted == os.environ[name]

@@ -40,6 +40,16 @@ JVM_OPTIONS: Final = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
+SMALL_HEAP: Final = (
+    # Else Java begins with a 64th of the machine's memory, and gives nothing back; the maximum stays that of `heap_mb`.
+    "-Xms64m",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:MetaspaceSize=160m",  # a driver needs as much for its classes; each step up to there would collect everything
+)
+"""For the driver's JVM."""
+ARENAS: Final = ("MALLOC_ARENA_MAX", "2")
+"""glibc gives each busy thread an arena of its own, up to eight per core, and keeps what was freed in it."""
 LOOPBACK: Final = "127.0.0.1"
 PARTITIONS_MAX: Final = 8
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -195,7 +205,7 @@ def settings_of(options: Options) -> dict[str, str]:
         if wanted.lower() != only.lower():
             raise UserError("refused-setting", f"{key} = {wanted}: {why}", f"leave it at {only}")
     state = options.state or default_state()
-    jvm = [*JVM_OPTIONS, *options.jvm, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    jvm = [*JVM_OPTIONS, *SMALL_HEAP, *options.jvm, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
     return {
         **SETTINGS,
         "spark.master": options.master,
@@ -265,6 +275,7 @@ def _prepare_environment(java: Java) -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
+    os.environ.setdefault(*ARENAS)
 
 
 def _text(value: object) -> str:
