@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from tests.shell.world import Host, World, samples_in
-from weft.base.effects import Perform, Persist, Source
+from weft.base.effects import Perform, Persist, SendFailed, Source
 from weft.base.errors import StorageFailed
 from weft.base.identity import Origin
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier.core import Carrier
+from weft.cores.measurement.messages import Measured
 from weft.node.node import Transmit, part_at_wall
 from weft.node.securityevents import FabricOpen
 from weft.shell.ends import Heard
@@ -285,6 +286,32 @@ def test_work_that_is_done_at_once_lets_no_later_turn_overtake_this_one(tmp_path
         assert [before] == durable
         assert before + 1 == journal.next_lsn
         del root.up.node.effects, root.links.send
+
+    world.run(play())
+
+
+def test_what_was_not_sent_is_told_before_the_outcome_of_work_that_is_done_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(0.1)
+        runner, node, effects, command = root.up.runner, root.up.node, root.up.node.effects, root.up.node.command
+        runner.performers[Knock] = lambda _: runner.order("measurement", Measured((), 99))
+        turns: list[list[Any]] = [[Transmit("clients", b"\x01reader", [b"lost"]), Perform(Knock())]]
+        given: list[type] = []
+
+        def hear(core: str, order: Any, now: Now) -> None:
+            given.append(type(order))
+            command(core, order, now)
+
+        node.effects = lambda: turns.pop() if turns else effects()  # type: ignore[method-assign]  # told what to say
+        node.command = hear  # type: ignore[method-assign]  # only looks
+        root.links.send = lambda *_: False  # type: ignore[method-assign]  # its queue is full
+        runner.work()
+        assert [SendFailed, Measured] == given
+        del node.effects, node.command, root.links.send
 
     world.run(play())
 

@@ -100,10 +100,11 @@ class Runner:
         self.wakes_at: int | None = None
         """When the timer is due, monotonic ns; None: none is set."""
         self.late = LateWrites(clock, self._flush_now)
-        self._released = 0
-        self._receipts = Receipts()
+        self._released, self._receipts = 0, Receipts()
         self._is_turning = False
         """Whether a turn is under way: orders that come meanwhile, such as outcomes of work, are for the next turn."""
+        self._meanwhile: list[tuple[str, Any, Now]] = []
+        """These orders. Cores get them behind the receipts."""
 
     def work(self) -> None:
         """Run turns until there is nothing left, or other callbacks are due."""
@@ -162,6 +163,9 @@ class Runner:
         if not self.ended.done():
             now = self.clock.now()
             self.flight.ordered(now.mono, core, order)
+            if self._is_turning:
+                self._meanwhile.append((core, order, now))
+                return
             self.node.command(core, order, now)
             self.work()
 
@@ -213,7 +217,7 @@ class Runner:
             self._released = releasable
             self.journal.forget(releasable)
             self.timings.released(releasable, now.mono)
-        if self._receipts:
+        if self._receipts or self._meanwhile:
             self._tell_receipts(now)
         self._tell_room(now)
         self.timings.turn_seconds.observe(self.clock.mono() - now.mono)
@@ -221,8 +225,9 @@ class Runner:
     def _tell_receipts(self, now: Now) -> None:
         """Tell the cores which of their messages were sent, before they get anything else."""
         receipts, self._receipts = self._receipts, Receipts()
-        for core, order in receipts.orders():
-            self.node.command(core, order, now)
+        meanwhile, self._meanwhile = self._meanwhile, []
+        for core, order, at in [*((*each, now) for each in receipts.orders()), *meanwhile]:
+            self.node.command(core, order, at)
 
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
