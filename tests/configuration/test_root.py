@@ -134,6 +134,19 @@ def test_an_order_is_written_wholly_or_not_at_all() -> None:
     assert Written(3, 2) == ask(root, WriteKeys(18, (Write(A, b"2", if_number=1), Write(B, b"1", if_number=0))))
 
 
+def test_a_name_that_no_record_can_hold_is_refused_before_anything_is_written() -> None:
+    root = World().root()
+    longest = "ä" * (limits.WHO_BYTES_MAX // 2)
+    assert Written(1, 1) == ask(root, WriteKeys(1, (Write(A, b"1"),), longest))
+    for order in (
+        WriteKeys(2, (Write(A, b"2"),), f"{longest}a"),
+        LoadTree(3, ((A, b"2"),), ("/CONFIG/web/",), "a" * 70_000),
+        RollBack(4, 0, "", f"{longest}a"),
+    ):
+        assert isinstance(ask(root, order), OrderRefused)
+    assert ({A: b"1"}, 1) == (root.pairs, root.core.store.number)
+
+
 def test_a_full_store_refuses_the_order() -> None:
     world = World()
     root = world.root(keys_max=2, bytes_max=200)

@@ -198,6 +198,8 @@ class Root:
             return self._not_root()
         if self.is_acting:
             return OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
+        if len(order.who.encode()) > limits.WHO_BYTES_MAX:
+            return OrderRefused(UNSPECIFIED, f"`who` is a name of at most {limits.WHO_BYTES_MAX} bytes")
         if refused := refusal(self.context.store, writes) or self._lacks_memory(writes):
             return refused
         if not order.by and self._waits(order) and self.majority.is_alone(now):
