@@ -152,7 +152,7 @@ def receiver_ignores_the_era(right: Any) -> Any:
     return hop
 
 
-@canary(hop, "is_altered", caught_by="wall", within=100, scenario="link")
+@canary(hop, "is_altered", caught_by="wall", within=range(110, 135), scenario="link")
 def sum_not_checked(right: Any) -> Any:
     """A message whose checksum is wrong is accepted."""
     return lambda header, payload=(): False

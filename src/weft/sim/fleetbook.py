@@ -67,8 +67,10 @@ class FleetBook:
             elif effect.channel == "call":
                 self._called(machine, effect)
         elif type(effect) is Tell:
-            if isinstance(effect.event, topology.RootTaken) and effect.event.is_acting:
-                self.recorder.meet("a node that acts for the root")
+            if isinstance(effect.event, topology.RootTaken):
+                self._topics.pop(machine.name, None)  # a root has them all
+                if effect.event.is_acting:
+                    self.recorder.meet("a node that acts for the root")
             row = EVENTS.get(type(effect.event))
             if row is not None:
                 self.recorder.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
@@ -108,7 +110,7 @@ class FleetBook:
 
     def _placed(self, machine: "Machine", topics: tuple[str, ...]) -> None:
         """Record that the node replicates other topics: with fewer of them its last number may be an older one."""
-        if self._topics.setdefault(machine.name, topics) != topics:
+        if self._topics.get(machine.name) != topics:
             self._topics[machine.name] = topics
             self.recorder.note(machine.name, machine.era, "event", "other-topics", list(topics))
 

