@@ -67,19 +67,23 @@ class FleetBook:
             elif effect.channel == "call":
                 self._called(machine, effect)
         elif type(effect) is Tell:
-            if isinstance(effect.event, topology.RootTaken):
-                self._topics.pop(machine.name, None)  # a root has them all
-                if effect.event.is_acting:
-                    self.recorder.meet("a node that acts for the root")
-            row = EVENTS.get(type(effect.event))
-            if row is not None:
-                self.recorder.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
-            elif isinstance(effect.event, topology.PlaceAssigned):
-                self._placed(machine, effect.event.topics)
-            elif isinstance(effect.event, configuration.ReplicaResynced):
-                self._adopted(machine)
+            self._happened(machine, effect.event)
         elif type(effect) is Reply:
             self._replied(machine, effect)
+
+    def _happened(self, machine: "Machine", event: Any) -> None:
+        """A core of the node tells of something."""
+        if isinstance(event, topology.RootTaken):
+            self._topics.pop(machine.name, None)  # a root has them all
+            if event.is_acting:
+                self.recorder.meet("a node that acts for the root")
+        row = EVENTS.get(type(event))
+        if row is not None:
+            self.recorder.note(machine.name, machine.era, "event", row[0], row[1](machine, event))
+        elif isinstance(event, topology.PlaceAssigned):
+            self._placed(machine, event.topics)
+        elif isinstance(event, configuration.ReplicaResynced):
+            self._adopted(machine)
 
     # Votes
 
