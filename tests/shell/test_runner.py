@@ -8,7 +8,7 @@ import pytest
 
 from tests.shell.world import Host, World, samples_in
 from weft.base.effects import Perform, Persist, SendFailed, Source
-from weft.base.errors import StorageFailed
+from weft.base.errors import OurFault, StorageFailed
 from weft.base.identity import Origin
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
@@ -312,6 +312,30 @@ def test_what_was_not_sent_is_told_before_the_outcome_of_work_that_is_done_at_on
         runner.work()
         assert [SendFailed, Measured] == given
         del node.effects, node.command, root.links.send
+
+    world.run(play())
+
+
+def test_a_turn_that_breaks_off_halfway_is_the_last_one_whoever_gave_the_order(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(0.1)
+        runner, node, effects = root.up.runner, root.up.node, root.up.node.effects
+        fault = OurFault("numbers were given, and nothing was written")
+
+        def break_off() -> list[Any]:
+            raise fault
+
+        node.effects = break_off  # type: ignore[method-assign]  # a core breaks its promise
+        with pytest.raises(OurFault):
+            runner.order("measurement", Measured((), 99))
+        node.effects = effects  # type: ignore[method-assign]  # the next turn would go well
+        assert runner.ended.done()
+        assert fault is runner.ended.result()
+        del node.effects
 
     world.run(play())
 

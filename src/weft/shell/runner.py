@@ -122,8 +122,10 @@ class Runner:
                     break
             else:
                 self.soon(self.work)
-        except StorageFailed as failure:
-            self._end(failure)
+        except Exception as fault:  # half of a turn has no next one
+            self.break_off(fault)
+            if not isinstance(fault, StorageFailed):
+                raise
         self._arm()
 
     def _go_round(self, now: Now) -> bool:
@@ -177,11 +179,15 @@ class Runner:
 
     def finish(self) -> None:
         """End in order, after everything has been sent."""
-        self._end(None)
+        self.break_off(None)
 
-    def break_off(self, failure: BaseException) -> None:
-        """End at once: nothing can be made durable any more (JRN-032), or a promise of Weft is broken."""
-        self._end(failure)
+    def break_off(self, reason: Any) -> None:
+        """End at once: the node is over, nothing can be made durable (JRN-032), or a promise of Weft is broken."""
+        if not self.ended.done():
+            self.ended.set_result(reason)
+        self.late.stop()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def note_room(self) -> None:
         """Tell the node when the journal has become full, or has room again (JRN-030)."""
@@ -254,7 +260,7 @@ class Runner:
         except StorageFull:
             return  # late records wait for space, and are written with the next wall
         except StorageFailed as failure:
-            self._end(failure)
+            self.break_off(failure)
 
     def _speak(self, effects: Iterable[NodeEffect], now: Now) -> None:
         for effect in effects:
@@ -296,7 +302,7 @@ class Runner:
         self.on_reply(effect.ticket, effect.answer)
 
     def _ended(self, effect: Ended) -> None:
-        self._end(effect.event)
+        self.break_off(effect.event)
 
     _say: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
@@ -308,13 +314,6 @@ class Runner:
         Reply: _reply,
         Ended: _ended,
     }
-
-    def _end(self, reason: Any) -> None:
-        if not self.ended.done():
-            self.ended.set_result(reason)
-        self.late.stop()
-        if self._timer is not None:
-            self._timer.cancel()
 
     def _arm(self) -> None:
         """Set the timer to the node's deadline of the last turn, unless it is set so already."""
