@@ -14,10 +14,10 @@ from weft.base.errors import UserError
 from weft.lake.importing.dcamp import DcampParser
 from weft.lake.importing.delimited import CsvParser, Reading
 from weft.lake.importing.found import Found, Many, Nothing, Parser, Refused, Sample
-from weft.lake.importing.limits import LONG_MAX
 from weft.lake.importing.lines import blocks
 from weft.lake.importing.openmetrics import OpenMetricsParser
 from weft.lake.importing.running import sniffed
+from weft.lake.schemas import LONG_MAX
 
 LATEST = 1_900_000_000 * 10**9
 READINGS = (

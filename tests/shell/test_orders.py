@@ -159,7 +159,9 @@ def test_a_change_bears_the_name_of_the_login(login: str | None, who: str, writt
 async def _handled(route: Route, body: bytes) -> None:
     answer = route.handle(Request("POST", "/order", body=body))
     assert inspect.isawaitable(answer)
-    assert 200 == (await answer).status
+    response = await answer
+    assert isinstance(response, Response)
+    assert 200 == response.status
 
 
 def test_answers_come_as_json_and_bytes_as_text_where_they_are_text() -> None:

@@ -309,7 +309,9 @@ def test_a_root_signs_the_orders_of_a_login_and_says_which_alerts_can_never_fire
         request = Request("POST", "/order", headers=headers, body=json.dumps(said).encode())
         answer = root.up.telemetry.http.routes["/order"].handle(request)
         assert inspect.isawaitable(answer)
-        return json.loads((await answer).body)
+        response = await answer
+        assert isinstance(response, Response)
+        return json.loads(response.body)
 
     async def play() -> None:
         root.start()
