@@ -231,7 +231,7 @@ def test_every_promise_has_a_planted_bug() -> None:
     judged = {bug.caught_by for bug in BUGS.values()}
     assert judged >= {kind.rule for kind in (*CHECKERS, *FLEET_CHECKERS)}
     assert len(BUGS) >= 14
-    assert all(bug.within <= 200 for bug in BUGS.values())
+    assert all(len(bug.seeds) <= 200 for bug in BUGS.values())
 
 
 @pytest.mark.proves("SIM-013")
