@@ -32,11 +32,6 @@ class Canary(NamedTuple):
     why: str
     scenario: str = "fabric"
 
-    @property
-    def within(self) -> int:
-        """Above the last of its seeds."""
-        return self.seeds.stop
-
 
 class Caught(NamedTuple):
     """The result for one canary."""
