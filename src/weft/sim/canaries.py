@@ -32,6 +32,11 @@ class Canary(NamedTuple):
     why: str
     scenario: str = "fabric"
 
+    @property
+    def within(self) -> int:
+        """Above the last of its seeds."""
+        return self.seeds.stop
+
 
 class Caught(NamedTuple):
     """The result for one canary."""
