@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +148,9 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                await reader.read()
-                writer.close()
+                with closing(writer):
+                    writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    await reader.read()
             await asyncio.sleep(0.05)  # tidy: on a busy machine the node does not listen yet; ends with the node
 
     asked: list[Any] = []
