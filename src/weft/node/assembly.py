@@ -30,7 +30,6 @@ from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
 from weft.node.catalogtable import BridgeTable, CatalogTable, CheckTable
-from weft.node.deadalerts import newly_dead
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.functions import functions_of
 from weft.node.node import Node
@@ -83,7 +82,10 @@ def _configuration(start: Start) -> Core:
         bytes_max=settings.configuration.megabytes * MIB,
     )
     core = Configuration(replication, start.node, start.chance("configuration"))
-    core.root.newly_dead = newly_dead
+    if settings.level == "root":
+        from weft.node.deadalerts import newly_dead  # no sensor loads it
+
+        core.root.newly_dead = newly_dead
     return core
 
 

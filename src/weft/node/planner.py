@@ -1,7 +1,7 @@
 """Derives what this node measures and filters from its replicated configuration (CFG-036, CFG-050)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -12,8 +12,10 @@ from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.settings import MetricSpec
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.groups import Directory, Guest
-from weft.node.deadalerts import DeadAlerts
 from weft.node.settings import NodeSettings
+
+if TYPE_CHECKING:
+    from weft.node.deadalerts import DeadAlerts
 
 GLOBAL = "/CONFIG/global/"
 
@@ -52,8 +54,8 @@ class Planner:
         """None before the first plan, which so counts as changed: it ends alerts that fired before this start."""
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
-        self.dead_alerts = DeadAlerts()
-        """Of the whole fleet, at its root."""
+        self.dead_alerts = _dead_alerts() if self._is_root else None
+        """Of the whole fleet; None except at its root."""
         self.is_planned = not waits_for_plan(settings)
         """Whether the filters of this start are known; until then nothing is taken from other nodes (CHN-033)."""
         self._me = Guest(
@@ -69,6 +71,7 @@ class Planner:
             changes = self._atlas.apply(pairs, 0)
             if changes.groups:
                 self.group = Directory(self._atlas.groups).find(self._me) or self.group
+        if self.dead_alerts is not None:
             self.dead_alerts.learn(pairs)
         matters = False
         for key, value in pairs:
@@ -145,3 +148,9 @@ def waits_for_plan(settings: NodeSettings) -> bool:
 
 def _labels(settings: NodeSettings) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(settings.node.labels.items()))
+
+
+def _dead_alerts() -> "DeadAlerts":
+    from weft.node.deadalerts import DeadAlerts  # no sensor loads it
+
+    return DeadAlerts()

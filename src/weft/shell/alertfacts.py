@@ -44,15 +44,18 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
         facts["fleet"] = [shown(key[0], alert) for key, alert in alerts.active.items()]
         facts["ended"] = [msgspec.structs.asdict(alert) for alert in alerts.ended]
         facts["sinks"] = [lane.facts(now.mono) for lane in alerts.lanes.values()]
-        dead = node.planner.dead_alerts.found()
+    ledger = node.planner.dead_alerts if alerts is not None else None
+    if ledger is not None:
+        dead = ledger.found()
         facts["dead"] = [{"key": key, "why": why} for key, why in dead.items()]
-        facts["in_vain"] = [key for key in node.planner.dead_alerts.in_vain(_groups(node)) if key not in dead]
+        facts["in_vain"] = [key for key in ledger.in_vain(_groups(node)) if key not in dead]
     return facts
 
 
 def dead_of(node: Node) -> int:
     """How many alerts of the fleet can never fire; 0 except at a root."""
-    return len(node.planner.dead_alerts.found())
+    ledger = node.planner.dead_alerts
+    return len(ledger.found()) if ledger is not None else 0
 
 
 def _groups(node: Node) -> set[str]:

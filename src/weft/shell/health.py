@@ -209,9 +209,10 @@ class Health:
 
     def alerts_check(self) -> Check | None:
         """At a root: whether all alerts of the fleet's configuration can fire (MET-003)."""
-        if "alerts" not in self.node.cores:
+        ledger = self.node.planner.dead_alerts
+        if ledger is None or "alerts" not in self.node.cores:
             return None
-        dead = self.node.planner.dead_alerts.found()
+        dead = ledger.found()
         if not dead:
             return Check(OK, "all can fire")
         key, why = next(iter(dead.items()))
