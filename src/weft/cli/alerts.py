@@ -10,9 +10,9 @@ from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedPort
+from weft.node.deadalerts import NO_MACHINE
 
 COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "series", "says")
-NO_MACHINE: Final = "no machine is in its group"
 RANKS: Final = {"critical": 0, "warning": 1}
 
 

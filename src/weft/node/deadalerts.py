@@ -16,6 +16,8 @@ from weft.cores.configuration.store import Store
 from weft.node.fleetkeys import CONFIG, group_pairs
 from weft.node.plan import read_alert, read_metric
 
+NO_MACHINE: Final = "no machine is in its group"
+"""Why an alert of `DeadAlerts.in_vain` cannot fire now."""
 JUDGED: Final = ("metric", "alert")
 """The tables of a group that decide whether an alert can fire."""
 

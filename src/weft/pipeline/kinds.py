@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import catalog, configuration, documents, events, logs, messages, samples, store
-from weft.pipeline.transforms.columns import content_hash, to_silver, with_others
+from weft.pipeline.transforms.columns import content_hash, with_others
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,8 +41,11 @@ class Kind(NamedTuple):
     """SQL for silver: the owner of a row, its origin's time stamp, and its arrival."""
 
     def to_silver(self, rows: "DataFrame") -> "DataFrame":
-        """Accepted rows of bronze as rows of silver."""
-        return to_silver(rows, _made(self.stream))
+        """Accepted rows of bronze as rows of silver.
+
+        Grain: one record of the stream. Key: (origin, era, sequence). Columns: those of the stream's table in silver.
+        """
+        return rows.select(*_made(self.stream))
 
     def bronze_hash(self) -> "Column":
         """A hash of the content of a bronze row: equal for a repeated row, by whatever way it came."""

@@ -1,6 +1,6 @@
 """The alerts that `weft alerts` shows: those of this node, and at a root those of the whole fleet (MET-004)."""
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -11,9 +11,6 @@ from weft.wire.alerts import Alert, ident
 
 if TYPE_CHECKING:
     from weft.cores.alerts.core import Alerts
-
-
-NO_MACHINE: Final = "no machine is in its group"
 
 
 def firing_of(node: Node) -> int:

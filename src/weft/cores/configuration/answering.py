@@ -69,13 +69,18 @@ class Stream:
 
     def step(self, effects: list[Any], token: int) -> int:
         """Send the next portion, or the end; returns what it counts in a turn."""
-        take = _packed if self.content.is_packed else _portion
-        messages: Sequence[Any] = take(self.pairs, self.position, self.portion) or (self.content.end,)
+        messages: Sequence[Any] = self._portion() or (self.content.end,)
         effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
         effects.append(Confirm(SERVE, self.peer, len(messages), token))
         self.sent = [len(message.pairs) if type(message) is KvPack else 1 for message in messages]
         self.token, self.due_at = token, None
         return limits.PORTION if self.content.is_packed else len(messages)
+
+    def _portion(self) -> Sequence[KvSync] | Sequence[KvPack]:
+        """The next messages with pairs; none: all are sent."""
+        if self.content.is_packed:
+            return _packed(self.pairs, self.position, self.portion)
+        return batch(self.pairs, self.position, self.portion, limits.PORTION_BYTES)
 
     def confirm(self, refused: int, now: Now) -> None:
         """The last portion was sent, except its last `refused` messages."""
@@ -89,16 +94,6 @@ class Stream:
         else:
             self.portion = min(self.portion * 2, self.portion_max)
         self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
-
-
-def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync]:
-    """The next pairs: at most `count`, and at least one, however large."""
-    size = 0
-    for at in range(begin, min(begin + count, len(pairs))):
-        size += len(pairs[at].value)
-        if size > limits.PORTION_BYTES and at > begin:
-            return pairs[begin:at]
-    return pairs[begin : begin + count]
 
 
 def _packed(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvPack]:

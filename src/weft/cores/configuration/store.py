@@ -4,8 +4,9 @@ Pairs are immutable, so a snapshot is a list of references: it shows the store a
 send, while writes continue (CFG-043).
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -292,9 +293,8 @@ class Store:
 def batch(pairs: Sequence[KvSync], begin: int, count: int, size: int) -> Sequence[KvSync]:
     """The next pairs: at most `count`, with values of at most `size` bytes together; one pair, however large."""
     found = pairs[begin : begin + count]
-    while len(found) > 1 and sum(map(len, map(value_of, found))) > size:
-        found = found[: len(found) // 2]
-    return found
+    sizes = list(accumulate(map(len, map(value_of, found))))
+    return found[: max(bisect_right(sizes, size), 1)]
 
 
 def parts(pairs: list[KvSync], lasts: list[tuple[str, Last]], gone: list[str] | None = None) -> Iterator[Part]:

@@ -27,14 +27,6 @@ def with_others(names: Iterable[str], **made: Column) -> tuple[Column, ...]:
     return tuple(made[name].alias(name) if name in made else F.col(name) for name in names)
 
 
-def to_silver(rows: DataFrame, made: Sequence[Column]) -> DataFrame:
-    """Accepted rows of bronze as rows of silver.
-
-    Grain: one record of the stream. Key: (origin, era, sequence). Columns: `made`, those of the stream's table in silver.
-    """
-    return rows.select(*made)
-
-
 def batch_mark(number: int) -> Column:
     """The number of a batch as a column that Spark's code generator does not take for a constant.
 

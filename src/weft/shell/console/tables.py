@@ -16,7 +16,7 @@ from weft.cores.chains.core import Chains
 from weft.cores.chains.show import show
 from weft.cores.configuration.core import Configuration
 from weft.node.node import Node
-from weft.shell.alertfacts import NO_MACHINE, page_of
+from weft.shell.alertfacts import page_of
 from weft.wire.store.path import text_of
 
 if TYPE_CHECKING:
@@ -229,6 +229,8 @@ def alerts(node: Node, _: dict[str, Any], now: Now) -> list[Table]:
 
 def _silent(page: dict[str, Any]) -> list[Table]:
     """Alerts of the configuration from which nothing can be heard."""
+    from weft.node.deadalerts import NO_MACHINE  # no sensor loads it
+
     dead = [(one["key"], one["why"]) for one in page["dead"] or []]
     vain = [(key, NO_MACHINE) for key in page["in_vain"] or []]
     return [table("Never fires", ("alert", "why"), [*dead, *vain], "weft config list")] if dead or vain else []
