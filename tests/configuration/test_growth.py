@@ -1,4 +1,4 @@
-"""How many steps work takes, counted in instructions of Python: it grows no faster than what it is about (CFG-095)."""
+"""How many steps work takes, counted in lines of Python: it grows no faster than what it is about (CFG-095)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ def report_all(children: int) -> None:
         turn(core)
 
 
-@pytest.mark.proves("CFG-095", part="instructions for each child that asks for a snapshot, and for each report")
+@pytest.mark.proves("CFG-095", part="lines for each child that asks for a snapshot, and for each report")
 @pytest.mark.parametrize("work", [ask_all_at_once, report_all])
 def test_four_times_the_children_take_four_times_the_steps(work: Callable[[int], None]) -> None:
     least, most = steps(lambda: work(100)), steps(lambda: work(400))
