@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.pipeline.plain import lake_of
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline import delta
 from weft.pipeline.delta import LeaseLost, Tables, made_by_us
@@ -71,6 +72,37 @@ def by_library(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(delta, "transact", transact)
     return seen
+
+
+def test_what_a_driver_that_was_killed_left_in_a_log_is_gone_when_the_next_one_starts(lake: Layout) -> None:
+    tables = tables_of(lake)
+    grow(tables, 0, 2)
+    names = sorted(file.name for file in (root_of(lake) / "_delta_log").iterdir())
+    (root_of(lake) / "_delta_log" / f"{3:020d}.json#{'0a' * 16}").write_bytes(b"{")
+    others = root_of(lake) / "_delta_log" / f"{3:020d}.json#1"
+    others.write_bytes(b"{")
+    tables_of(lake, 2).sweep(PROGRESS)
+    assert [*names, others.name] == sorted(file.name for file in (root_of(lake) / "_delta_log").iterdir())
+
+
+@pytest.mark.proves("FLD-042", part="a disk that cannot sync a commit: nothing has its name")
+def test_a_commit_that_cannot_be_synced_is_not_made(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_of(lake)
+    grow(tables, 0, 2)
+    before = DeltaTable(root_of(lake)).version()
+
+    def sync(_: LocalFiles, path: Path) -> None:
+        if ".json#" in path.name:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(LocalFiles, "sync", sync)
+    with pytest.raises(OSError, match="Input/output"):
+        take(tables, 2)
+    monkeypatch.undo()
+    assert before == DeltaTable(root_of(lake)).version()
+    assert [] == list((root_of(lake) / "_delta_log").glob("*#*"))
+    take(tables, 2)
+    assert [0, 1, 2] == batches_in(lake)
 
 
 @pytest.mark.proves("LAK-031")

@@ -1,8 +1,8 @@
 """What a real disk is asked to do, and whether it was asked to keep it (FLD-042).
 
-`Witness` sees the calls of this process below one folder: files opened to be written, written, cut, renamed and removed,
-directories made, and every `fsync` and `fdatasync`. Openings, names and cuts come from the audit hook of Python, the others
-from the functions of `os`, through which all of Weft goes.
+`Witness` sees the calls of this process below one folder: files opened to be written, written, cut, linked, renamed and
+removed, directories made, and every `fsync` and `fdatasync`. Openings, names and cuts come from the audit hook of Python, the others
+from the functions of `os`, through which all of Weft goes. What a library makes past both is found at the next answer.
 
 It judges by four rules. A file has its bytes synced before it gets its final name. A directory is synced only when
 the new files in it are, and only after its own name. And whatever is there when something is answered is synced, its
@@ -36,8 +36,8 @@ DOORS: Final = frozenset(
     }
 )
 """Functions that sync for another one, which is the place that counts."""
-PASSING: Final = ("*.tmp", "*.lock", "*/lock")
-"""Files that mean nothing to anybody who starts after a power cut."""
+PASSING: Final = ("*.tmp", "*.lock", "*/lock", "*/_weft/spill*", "*.json#*", "*.sha256")
+"""Files that mean nothing to anybody who starts after a power cut, and lists of digests, which the next start completes."""
 TO_WRITE: Final = os.O_WRONLY | os.O_RDWR
 
 Site = tuple[str, int]
@@ -60,6 +60,10 @@ class Witness:
         self._unsynced: set[Path] = set()
         self._names: dict[Path, set[Path]] = {}
         self._sizes: dict[Path, int] = {}
+        self._known: set[Path] = set()
+        """Whatever was there at first, or was made in sight."""
+        self._kept: set[Path] = set()
+        """Directories that were synced since the last answer."""
 
     def answered(self, what: str) -> None:
         """Something was promised: from here on it holds, whatever happens to the machine."""
@@ -74,12 +78,26 @@ class Witness:
                 if not self._is_passing(path):
                     self._break(f"{what} was answered while the name {self._short(path)} is not synced")
             assert directory.exists() or not names
+        if self in _watching:
+            self._find_made_unseen(what)
+        self._kept.clear()
+
+    def _find_made_unseen(self, what: str) -> None:
+        for path in sorted(set(self.root.rglob("*")) - self._known):
+            self._known.add(path)
+            if self._is_passing(path):
+                continue
+            if path.is_file() and path not in self._sizes:
+                self._break(f"{what} was answered while the bytes of {self._short(path)} are not synced")
+            if path.parent not in self._kept:
+                self._break(f"{what} was answered while the name {self._short(path)} is not synced")
 
     @contextmanager
     def watching(self) -> Iterator["Witness"]:
         """See what happens inside."""
         _hook()
         replaced = {name: getattr(os, name) for name in ("write", "pwrite", "ftruncate", "fsync", "fdatasync")}
+        self._known.update(self.root.rglob("*"))
         _watching.append(self)
         for name, call in replaced.items():
             setattr(os, name, self._seen(name, call))
@@ -123,6 +141,7 @@ class Witness:
             self._sizes[path] = path.stat().st_size
 
     def _directory_synced(self, directory: Path) -> None:
+        self._kept.add(directory)
         if directory in self._names.get(directory.parent, set()):
             self._break(f"names in {self._short(directory)} were synced before that directory's own")
         for path in self._names.pop(directory, set()):
@@ -139,16 +158,18 @@ class Witness:
                 self._opened(_whole(path), flags)
         elif event == "os.rename":
             self._renamed(_whole(arguments[0]), _whole(arguments[1]))
+        elif event == "os.link":
+            self._linked(_whole(arguments[0]), _whole(arguments[1]))
         elif event == "os.remove":
             self._removed(_whole(arguments[0]))
         elif event == "os.mkdir" and not (path := _whole(arguments[0])).exists() and self._is_mine(path):
-            self._names.setdefault(path.parent, set()).add(path)
+            self._named(path)
 
     def _opened(self, path: Path, flags: int) -> None:
         if not self._is_mine(path):
             return
         if flags & os.O_CREAT and not path.exists():
-            self._names.setdefault(path.parent, set()).add(path)
+            self._named(path)
             self._unsynced.add(path)
         elif flags & os.O_TRUNC:
             self._unsynced.add(path)
@@ -165,7 +186,18 @@ class Witness:
         if old in self._sizes:
             self._sizes[new] = self._sizes.pop(old)
         for path in (old, new):
-            self._names.setdefault(path.parent, set()).add(path)
+            self._named(path)
+
+    def _linked(self, old: Path, new: Path) -> None:
+        if not self._is_mine(new) or not old.exists() or new.exists():
+            return
+        if old in self._unsynced:
+            self._break(f"{self._short(new)} got its name before its bytes were synced")
+        self._named(new)
+
+    def _named(self, path: Path) -> None:
+        self._known.add(path)
+        self._names.setdefault(path.parent, set()).add(path)
 
     def _removed(self, path: Path) -> None:
         if not self._is_mine(path) or not path.exists():

@@ -1,13 +1,15 @@
 """Short lives of everything that promises to keep something: each on a real folder, each promise told to the witness."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
 from tests.journal.model import NODE, SMALL, WALL, turn_records
 from tests.lake.test_publication import CUTS, read
+from tests.pipeline.plain import lake_of
 from tests.syncs.calls import Witness
 from weft.base.chance import Chance
 from weft.base.errors import StorageFailed
@@ -19,8 +21,13 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR
 from weft.pipeline.checkpoint import Checkpoint, Record
 from weft.pipeline.coverage import Coverage
+from weft.pipeline.delta import Tables
 from weft.pipeline.lease import Lease
 from weft.pipeline.ruleset import Rules
+from weft.pipeline.tables import PROGRESS, SAMPLES
+from weft.pipeline.upkeep.log import Exchange, exchange, live_files
+from weft.pipeline.upkeep.rewrite import rewritten
+from weft.pipeline.writer import Writer
 from weft.shell.files import File, Files
 from weft.shell.identity import begin_start
 from weft.shell.journal import Journal, StorageFull
@@ -32,8 +39,12 @@ from weft.shell.masking import mask_of
 from weft.shell.recorder import Recorder
 from weft.testing.disk import FaultyFiles
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 LAKE_NODE: Final = bytes.fromhex("6f1c2a345b6d4e7f8091a2b3c4d5e6f7")
 SECOND: Final = 1_000_000_000
+AT: Final = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class OnceShort(Files):
@@ -240,6 +251,28 @@ def driver(root: Path, witness: Witness) -> None:
         witness.answered("a lease given back")
 
 
+def tables(root: Path, witness: Witness) -> None:
+    """Batches whose rows the driver writes itself, in a table with partitions and in one without, and files exchanged."""
+    place = lake_of(root / "lake")
+    with witness.watching():
+        kept = Tables(place, cast("SparkSession", None), Writer("samples", "0" * 32, 1))
+        for table in (PROGRESS, SAMPLES):
+            kept.handle(table)
+            witness.answered(f"the table {table.full_name}")
+        for batch in range(3):
+            for table, row in (
+                (PROGRESS, {"job": "samples", "batch": batch}),
+                (SAMPLES, {"day": AT.date(), "at": AT, "batch": batch}),
+            ):
+                kept.append_rows(table, batch, [row], {"weft.offset": "{}"})
+                witness.answered(f"batch {batch} of {table.full_name}")
+        live = tuple(live_files(kept.handle(PROGRESS), PROGRESS))
+        joined = rewritten(place, PROGRESS, live, "b0000000000")
+        assert joined is not None
+        exchange(place, Exchange(PROGRESS, live, (joined,), "compact", True), 1)
+        witness.answered("files joined")
+
+
 LIVES: Final[dict[str, Callable[[Path, Witness], None]]] = {
     life.__name__: life
     for life in (
@@ -255,5 +288,6 @@ LIVES: Final[dict[str, Callable[[Path, Witness], None]]] = {
         lake_cleaned,
         imported,
         driver,
+        tables,
     )
 }

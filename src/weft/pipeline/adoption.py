@@ -18,6 +18,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from weft.lake.files import LocalFiles
 from weft.lake.reader import Slice
 from weft.lake.schemas import PLACES
 from weft.pipeline.delta import DataFile, Tables, statistics_of
@@ -52,7 +53,7 @@ def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> Dat
     if day is None:
         return None
     path = f"{table.partition}={day}/{name}.{piece.sha256[:DIGITS]}.parquet"
-    (root / path).parent.mkdir(exist_ok=True)
+    LocalFiles().make_directories((root / path).parent)
     try:
         # Until the commit no version names the file, and vacuum deletes such files if they are old: make it new.
         os.utime(piece.path)

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
 from weft.base.errors import OurFault, UserError, WeftError
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline.digests import Proved, refuse_damaged, with_digest
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
 from weft.pipeline.scan import WHOLE
-from weft.pipeline.tablelog import CHECKPOINT_COMMITS, Overrun, TableLog
+from weft.pipeline.tablelog import CHECKPOINT_COMMITS, Overrun, TableLog, sync_names, unfinished
 from weft.pipeline.tables import ADOPTING, Table
 from weft.pipeline.transforms.columns import batch_in_name, columns
 from weft.pipeline.versions import paths_of
@@ -174,7 +175,7 @@ class Tables:
             place = self.path(table)
             if table.partition:
                 place /= f"{table.partition}={NO_PARTITION if value is None else value}"
-                place.mkdir(exist_ok=True)
+                LocalFiles().make_directories(place)
             target = place / f"{attempt}-{number:04d}.parquet"
             sink = pa.BufferOutputStream()
             pq.write_table(part, sink, **PARQUET)
@@ -308,8 +309,10 @@ class Tables:
         return not (DeltaTable.is_deltatable(str(path)) and DeltaTable(path).file_uris())
 
     def sweep(self, table: Table) -> None:
-        """Delete what lost attempts left in the staging directory. Only the holder of the lease may call it."""
+        """Delete what lost attempts left in the staging directory and the log. Only the holder of the lease may call it."""
         shutil.rmtree(self.path(table) / STAGING, ignore_errors=True)
+        for file in unfinished(self.path(table)):
+            file.unlink(missing_ok=True)
 
     def _open_or_create(self, table: Table) -> "DeltaTable":
         from deltalake import DeltaTable
@@ -363,7 +366,7 @@ def _moved(root: Path, table: Table, file: Path, name: str) -> DataFile | None:
     place = root
     if table.partition:
         place = root / file.relative_to(root / STAGING).parts[1]
-        place.mkdir(exist_ok=True)
+        LocalFiles().make_directories(place)
     target = place / name
     file.rename(target)
     return data_file(root, table, target, footer)
@@ -380,6 +383,7 @@ def transact(
     from deltalake import PostCommitHookProperties
 
     before = handle.version()
+    sync_names(lake.table(table.layer, table.name), actions)
     handle.create_write_transaction(
         actions,
         "append",
@@ -396,7 +400,8 @@ def created(lake: Layout, table: Table) -> "DeltaTable":
     from deltalake import DeltaTable
 
     path = lake.table(table.layer, table.name)
-    path.mkdir(parents=True, exist_ok=True)
+    files = LocalFiles()
+    files.make_directories(path)
     made = DeltaTable.create(
         path,
         table.schema.arrow(),
@@ -409,6 +414,7 @@ def created(lake: Layout, table: Table) -> "DeltaTable":
         commit_properties=made_by_us(),
     )
     note_commits(lake, table, -1)
+    files.sync_directory(path)
     return made
 
 

@@ -66,7 +66,11 @@ def sha256_of(file: Path) -> str:
 
 
 def with_digest(file: Path) -> Path:
-    """Rename a finished file so that its name contains its digest; returns the new path."""
+    """Make a finished file durable and rename it so that its name contains its digest; returns the new path.
+
+    The name is not durable before its directory is synced.
+    """
+    LocalFiles().sync(file)
     target = file.with_name(f"{file.stem}.{digest_of(file)}.parquet")
     file.rename(target)
     return target

@@ -7,7 +7,7 @@
 The line of the checkpoint hint, which has no version, is in the newest list.
 
 After each commit of this program a line is added (`note_commits`), and one for a checkpoint of the log that was made with
-it. If the driver is killed in between, the next one adds the line when it starts. Of several lines for one name the last
+it. If the driver is killed in between, or a power cut loses a line, the next one adds it when it starts. Of several lines for one name the last
 counts. Commits of other programs and of earlier versions have no line until somebody adopts them as they are; they are
 reported and never count as verified.
 """
@@ -37,15 +37,18 @@ _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
 def note_commits(layout: Layout, table: Table, after: int) -> None:
-    """Add the commits after version `after` to the lists, except those of other programs."""
-    log, version = _log_of(layout, table), after + 1
+    """Make the commits after version `after` durable, and add them to the lists, except those of other programs."""
+    log, version, files = _log_of(layout, table), after + 1, LocalFiles()
     fresh: list[str] = []
     while (file := log / f"{version:020d}.json").exists():
         checkpoint = log / f"{version:020d}.checkpoint.parquet"
+        made = [file.name, *([checkpoint.name, HINT] if checkpoint.exists() else [])]
+        for name in made:
+            files.sync(log / name)
         if MARK in file.read_bytes():
-            fresh.append(file.name)
-            fresh += [checkpoint.name, HINT] if checkpoint.exists() else []
+            fresh += made
         version += 1
+    files.sync_directory(log)
     _append(layout, table, fresh)
     if HINT in fresh:
         _drop_old(layout, table)

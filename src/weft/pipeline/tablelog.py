@@ -14,7 +14,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import msgspec
 
 from weft import __version__
+from weft.lake.files import LocalFiles
 from weft.pipeline.tables import LOG
 from weft.pipeline.versions import paths_of
 
@@ -116,16 +117,17 @@ class TableLog:
             self._handle.update_incremental()
         return self._handle if self._handle.version() == self.version else DeltaTable(self.root, version=self.version)
 
-    def append(self, actions: Iterable[Any], properties: "CommitProperties", partitions: list[str]) -> bool:
+    def append(self, actions: Sequence[Any], properties: "CommitProperties", partitions: list[str]) -> bool:
         """Commit these actions as the next version; False, and nothing is done, if `deltalake` has to do it.
 
-        Raises OSError, and Overrun.
+        What it says and the files that it names are durable before it has its name. Raises OSError, and Overrun.
         """
         is_checkpoint = (self.version + 2) % CHECKPOINT_COMMITS == 0
         files = [_line_of_file(action) for action in actions]
         if not self.is_plain or is_checkpoint or not all(_PLAIN.fullmatch(path) for path, _ in files):
             return False
         lines = [_info(properties, partitions), *(line for _, line in files), *_transactions(properties)]
+        sync_names(self.root, actions)
         data = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines).encode()
         if not self._put(self._file(self.version + 1), data):
             return False
@@ -133,9 +135,21 @@ class TableLog:
         return True
 
     def _put(self, file: Path, data: bytes) -> bool:
-        """Write the file of a commit; False if it exists, or if that cannot be known here."""
+        """Write the file of a commit durably; False if it exists, or if that cannot be known here."""
         beside = file.with_name(f"{file.name}#{uuid.uuid4().hex}")
-        beside.write_bytes(data)
+        try:
+            beside.write_bytes(data)
+            LocalFiles().sync(beside)
+            if not self._linked(beside, file):
+                return False
+        finally:
+            beside.unlink(missing_ok=True)
+        if not self._file(self.version).exists():
+            file.unlink()
+            raise Overrun(f"{file} would stand alone")
+        return True
+
+    def _linked(self, beside: Path, file: Path) -> bool:
         try:
             os.link(beside, file)
         except FileExistsError:
@@ -143,11 +157,6 @@ class TableLog:
         except OSError:  # a file system without links
             self.is_plain = False
             return False
-        finally:
-            beside.unlink()
-        if not self._file(self.version).exists():
-            file.unlink()
-            raise Overrun(f"{file} would stand alone")
         return True
 
     def _note(self, commit: bytes) -> None:
@@ -167,6 +176,19 @@ class TableLog:
 
 
 _decoded: Final = msgspec.json.Decoder(_Line).decode
+
+
+def unfinished(root: Path) -> Iterable[Path]:
+    """What a process that was killed within a commit of its own has left in the log of a table."""
+    return (root / LOG).glob(f"*.json#{'?' * 32}")
+
+
+def sync_names(root: Path, actions: Iterable[Any]) -> None:
+    """Make the names of a table's new files durable, before a commit has them. Raises OSError."""
+    for place in {
+        (root / unquote(action.path)).parent for action in actions if not hasattr(action, "deletion_timestamp")
+    }:
+        LocalFiles().sync_directory(place)
 
 
 def _line_of_file(action: Any) -> tuple[str, dict[str, Any]]:
