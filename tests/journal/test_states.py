@@ -343,6 +343,45 @@ def test_what_may_wait_is_never_more_than_one_write_takes() -> None:
     assert [large] * 20 + KEEPERS == [record for _, record in bench.journal.read(0, 64 << 20)[0]]
 
 
+LARGE = Limits(budget_bytes=256 << 20, segment_bytes=16 << 20, ballast_bytes=8 << 10, free_bytes_min=0)
+MEBIBYTES = [StreamRecord(1, NODE, 1, number, WALL, WALL, "cpu", bytes(1 << 20), {}) for number in range(2, 42)]
+"""More than two batches hold."""
+
+
+@pytest.mark.proves("JRN-001", part="a turn that no batch holds")
+def test_a_turn_that_no_batch_holds_is_written_in_several_each_durable_before_the_next() -> None:
+    bench = Bench(LARGE)
+    log = bench.changes()
+    bench.journal.buffer([SAMPLE], promised=True)
+    assert 2 == bench.journal.write(MEBIBYTES, WALL, promised=True)
+    written = [call for call in log if call in ("append", "sync")]
+    assert len(written) >= 6
+    assert all(pair == ("append", "sync") for pair in zip(written[::2], written[1::2], strict=True))
+    assert (42, 41) == (bench.journal.next_lsn, bench.journal.durable_lsn)
+    assert [SAMPLE, *MEBIBYTES] == [record for _, record in bench.journal.read(0, 64 << 20)[0]]
+
+
+def test_a_turn_that_no_batch_holds_stands_once_when_the_disk_was_full_in_the_middle() -> None:
+    bench = Bench(LARGE)
+    bench.journal.buffer([SAMPLE], promised=True)
+    bench.fill(24 << 20)
+    with pytest.raises(StorageFull):
+        bench.journal.write(MEBIBYTES, WALL, promised=True)
+    begun = [record for _, record in bench.journal.read(0, 64 << 20)[0]]
+    assert begun
+    assert [SAMPLE, *MEBIBYTES][: len(begun)] == begun
+    bench.fill(1 << 30)
+    bench.journal.flush(WALL)
+    assert begun == [record for _, record in bench.journal.read(0, 64 << 20)[0]]
+
+
+def test_a_record_that_no_batch_holds_is_not_written() -> None:
+    bench = Bench(LARGE)
+    with pytest.raises(OurFault):
+        bench.write(StreamRecord(1, NODE, 1, 1, WALL, WALL, "cpu", bytes(17 << 20), {}))
+    assert 1 == bench.journal.next_lsn
+
+
 @pytest.mark.proves("JRN-031")
 def test_a_used_up_budget_counts_as_full_and_a_tenth_before_it_is_tight() -> None:
     bench = Bench()

@@ -214,6 +214,36 @@ def test_what_may_be_durable_later_ends_no_node_that_has_not_heard_yet_that_ther
     world.run(play())
 
 
+@pytest.mark.proves("JRN-001", part="a turn that no batch holds")
+def test_a_turn_that_no_batch_holds_ends_no_node_and_is_durable_before_it_is_said(tmp_path: Path) -> None:
+    """A program that held 20 MiB of messages and died let all of them go in one turn, which ended its node."""
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(0.1)
+        runner, journal, node, effects = root.up.runner, root.up.journal, root.up.node, root.up.node.effects
+        held = tuple(StreamRecord(Stream.LOGS, node.node, 9, n, 1, 1, "log", bytes(1 << 20), {}) for n in range(1, 21))
+        said: list[list[Any]] = [[Persist(held), Transmit("down", b"\x01child", [b"spooled"])]]
+        node.next_lsn += len(held)
+        node.effects = lambda: said.pop() if said else effects()  # type: ignore[method-assign]  # told what to say
+        durable: list[int] = []
+
+        def send(channel: str, peer: bytes, frames: list[bytes]) -> bool:
+            durable.append(journal.durable_lsn)
+            return True
+
+        root.links.send = send  # type: ignore[method-assign]  # only looks
+        before = journal.next_lsn
+        runner.work()
+        assert not runner.ended.done()
+        assert [before + len(held) - 1] == durable
+        del node.effects, root.links.send
+
+    world.run(play())
+
+
 def test_a_flood_leaves_other_callbacks_of_the_loop_their_turn(tmp_path: Path) -> None:
     world = World(tmp_path)
     root = world.host("root", "root")

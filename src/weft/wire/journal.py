@@ -29,7 +29,7 @@ from weft.base.records import (
 )
 from weft.base.vectors import NUMBER_MAX
 
-BODY_BYTES_MAX: Final = 16 << 20  # what one turn may write; a reader needs this much memory
+BODY_BYTES_MAX: Final = 16 << 20  # of one batch; a reader needs this much memory
 LENGTH_BYTES: Final = 4
 RECORD_BYTES_MAX: Final = BODY_BYTES_MAX - LENGTH_BYTES
 TEXT_BYTES_MAX: Final = 4 << 10  # a key, a reason, a file name; the longest are store paths
@@ -40,6 +40,11 @@ KNOWN_TAGS: Final = range(1, 7)
 HEAD_BYTES: Final = 32
 
 assert ATTRIBUTES_BYTES_MAX < RECORD_BYTES_MAX, "attributes are a part of a record"
+
+
+class BatchTooLarge(OurFault):
+    """These records do not fit into one batch. Nothing was written."""
+
 
 _Known = CoreRecord | StreamRecord | LostRecord | SafeRecord | DamageRecord | EraRecord
 
@@ -164,7 +169,7 @@ class Run(msgspec.Struct, array_like=True, gc=False):
 def encode_body(records: Sequence[Record]) -> tuple[bytearray, list[Run]]:
     """The beginnings of a batch: room for its head and its records, each behind its length; and the numbers they hold.
 
-    One buffer, no copy; OurFault for a record that no reader would take, or over 16 MiB.
+    One buffer, no copy; OurFault for a record that no reader would take, BatchTooLarge over 16 MiB.
     `wire.segments.close_batch` makes a batch of it.
 
     In a large turn a record mostly differs from the one before it only in its times, its payload, and its number,
@@ -208,7 +213,7 @@ def encode_body(records: Sequence[Record]) -> tuple[bytearray, list[Run]]:
     if following - last > 1:
         _grow(runs[-1], following - 1)
     if len(buffer) - HEAD_BYTES > BODY_BYTES_MAX:
-        raise OurFault(f"a turn of {len(buffer) - HEAD_BYTES} bytes is over the limit of {BODY_BYTES_MAX}")
+        raise BatchTooLarge(f"a batch of {len(buffer) - HEAD_BYTES} bytes is over the limit of {BODY_BYTES_MAX}")
     return buffer, runs
 
 

@@ -18,7 +18,7 @@ RECORD_BYTES: Final = 100  # overhead of a record beyond its payload, on disk an
 MEMORY_BYTES: Final = 16 << 20  # recent records kept in memory; the rest is read back from the journal
 FETCH_BYTES: Final = 2 << 20  # read back at once: 10 ms of a slow disk, a quarter of the window
 LATE_BYTES_MAX: Final = 4 << 20  # of records that come during a fetch; bounded, so that the fetch ends
-FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet: its buffer is written within 200 ms
+FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet
 FETCH_RETRY_MAX_NS: Final = 5 * SECOND
 
 RECORDS_PERCENT: Final = 50  # of the core's budget, for recent records: the rest is read back from the journal

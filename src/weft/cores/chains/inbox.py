@@ -94,7 +94,7 @@ class Inbox:
         made = self._walker.start(parcel, now)
         if not self._is_held(parcel):
             return made
-        return [*self._keep(parcel, record, made), *made] if is_durable else self._hold(parcel, made)
+        return self._keep(parcel, record, made) if is_durable else self._hold(parcel, made)
 
     def _hold(self, parcel: Parcel, made: list[Record]) -> list[Record]:
         """It waits at a link without a journal record, and is lost if this node ends."""
@@ -162,7 +162,7 @@ class Inbox:
         if sent.keep != "disk" and self._is_held(parcel):
             self._hold(parcel, made)
         if sent.keep == "disk" and self._is_held(parcel):
-            made = [*self._keep(parcel, self._record_of(mail, by, now), made), *made]
+            made = self._keep(parcel, self._record_of(mail, by, now), made)
         elif made and by is not None:
             made = [*made, memory.to_record(TagsKept(by[0], [(by[1], "local")]))]
         if made:
@@ -189,7 +189,7 @@ class Inbox:
     def _keep(self, parcel: Parcel, record: StreamRecord, made: list[Record]) -> list[Record]:
         parcel.is_kept = True
         self._put(mid_of(record), Entry(record, [], is_under_way=True))
-        return [record, *self._waits(parcel), *self._handed(parcel, made)]
+        return [record, *self._waits(parcel), *made, *self._handed(parcel, made)]
 
     def keep_taken(self, record: StreamRecord) -> Parcel:
         """Keep a record that a filter on `out` has collected, until the result is emitted; `taken_of` recognises it."""

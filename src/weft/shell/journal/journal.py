@@ -53,7 +53,7 @@ from weft.shell.journal.shelf import Shelf
 from weft.shell.journal.snapshots import SnapshotWriter
 from weft.shell.journal.start import lock_directory, prepare_directory
 from weft.shell.journal.states import TABLE, On, State
-from weft.shell.journal.writer import Broken, Writer
+from weft.shell.journal.writer import Broken, Writer, in_batches
 from weft.wire.segments import SNAPSHOT, Header
 
 P = ParamSpec("P")
@@ -176,13 +176,10 @@ class Journal:
                 self._attempt(lambda: self._writer.begin(wall_ns))
             except StorageFull:
                 self._attempt(lambda: self._writer.begin(wall_ns))
-            if self.state is State.OPEN and (not self._has_ballast() or self._is_scarce()):
+            if self.state is State.OPEN and (not self._attempt(self._room.keep_ballast) or self._is_scarce()):
                 self._on(On.NO_ROOM)
         except StorageFull:
             return
-
-    def _has_ballast(self) -> bool:
-        return self._attempt(lambda: self._room.has_ballast() or self._room.take_ballast())
 
     def _record_damage(self, notes: Sequence[DamageNote], wall_ns: int) -> None:
         """Copy the damaged files, then write a record of each damage, then its note: in this order (see `damage`).
@@ -241,10 +238,9 @@ class Journal:
     def write(self, records: Sequence[Record], wall_ns: int, *, promised: bool = False) -> int:
         """Make the records of one turn, and everything in the buffer, durable together; returns their first lsn.
 
-        After a crash all of them are there, or none (JRN-002). `promised`: the records have numbers already, so they are
-        written even to a full disk, in the space of the ballast (JRN-030). After StorageFull nothing was written, and
-        the buffer is unchanged. After StorageFailed nobody knows what is on the disk, and the node must send nothing
-        more (JRN-032).
+        After a crash all of them are there, or none (JRN-002); of a turn over 16 MiB, perhaps only the first ones. `promised`:
+        they have numbers already, so they are written even to a full disk, in the space of the ballast (JRN-030). After
+        StorageFull nothing more was written. After StorageFailed nobody knows what is there; send nothing more (JRN-032).
         """
         first_lsn = self.next_lsn
         turn = [*self._buffer, *records] if self._buffer else records
@@ -253,18 +249,23 @@ class Journal:
         if self.state is not State.OPEN:
             self._refuse(is_kept=promised or _are_keepers(turn))
         self._wall = wall_ns
+        in_batches(turn, partial(self._write_batch, wall_ns, promised))
+        return first_lsn
+
+    def _write_batch(self, wall_ns: int, promised: bool, batch: Sequence[Record]) -> None:  # noqa: FBT001  # by `write`
+        """Write the next records of a turn; those of the buffer are the first, and leave it."""
         try:
-            written = self._writer.write(turn, wall_ns)
+            written = self._writer.write(batch, wall_ns)
         except OSError as error:
             was_open, refusal = self.state is State.OPEN, self._failed(error)
             is_full = isinstance(refusal, StorageFull)
             self.stats.refused += is_full
-            if not (is_full and was_open and (promised or _are_keepers(turn))):
+            if not (is_full and was_open and (promised or _are_keepers(batch))):
                 raise refusal from error
-            written = self._attempt(self._writer.write, turn, wall_ns)  # in the space of the ballast
-        self._buffer, self._buffer_bytes = [], 0
-        self._written(turn, written, wall_ns)
-        return first_lsn
+            written = self._attempt(self._writer.write, batch, wall_ns)  # in the space of the ballast
+        self._buffer = self._buffer[len(batch) :]
+        self._buffer_bytes = sum(map(_weight, self._buffer))
+        self._written(batch, written, wall_ns)
 
     def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
         """Accept records that become durable with the next `write` or `flush`; returns their first lsn.

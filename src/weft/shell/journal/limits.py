@@ -18,7 +18,6 @@ SEGMENTS_OF_BUDGET: Final = (
 SEGMENT_AGE_NS_MAX: Final = HOUR_NS  # JRN-011
 FOOTER_ENTRIES_MAX: Final = 50_000  # a footer of about 2 MiB; with many alternating origins it would exceed a batch
 REST_NS: Final = 5 * SECOND  # JRN-010: after so long without a write the last batch is marked as durable
-BUFFER_NS_MAX: Final = SECOND // 5  # JRN-001: records without a wall wait at most so long for the next one
 LATE_BYTES_MAX: Final = 4 * MIB  # buffered for the next wall: both together must fit into one batch
 RECORD_BYTES: Final = 512  # estimated size of a record besides its content
 BALLAST_BYTES_MAX: Final = 4 * MIB  # JRN-030

@@ -39,6 +39,10 @@ class Room:
         finally:
             self._files.close(file)
 
+    def keep_ballast(self) -> bool:
+        """Write the ballast unless it is there; False if there is no room for it."""
+        return self.has_ballast() or self.take_ballast()
+
     def drop_ballast(self) -> None:
         """Delete it; its space is free once the directory is synced."""
         remove(self._files, self._path)

@@ -13,7 +13,7 @@ from weft.shell.journal.errors import is_no_room
 from weft.shell.journal.limits import FOOTER_ENTRIES_MAX, Limits
 from weft.shell.journal.segment import End, Segment, name_of
 from weft.shell.journal.witness import prepare_newest, swap_newest
-from weft.wire.journal import encode_body
+from weft.wire.journal import BatchTooLarge, encode_body
 from weft.wire.segments import (
     SEGMENT,
     Footer,
@@ -171,3 +171,17 @@ class Writer:
             self._files.sync(file)
         except OSError as error:
             raise Broken(error.errno, error.strerror, str(file.path)) from error
+
+
+def in_batches(turn: Sequence[Record], write: Callable[[Sequence[Record]], None]) -> None:
+    """Write the records of a turn in order: in one batch, or in several if they are too large for one."""
+    parts = [turn]
+    while parts:
+        part = parts.pop()
+        try:
+            write(part)
+        except BatchTooLarge:
+            if len(part) == 1:
+                raise
+            half = len(part) // 2
+            parts += (part[half:], part[:half])
