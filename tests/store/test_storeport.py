@@ -27,7 +27,7 @@ from weft.cores.store.messages import (
     DialFailed,
     HangUp,
 )
-from weft.shell.storeport import GARBAGE, MESSAGE_BYTES_MAX, Splitter, StorePort
+from weft.shell.storeport import GARBAGE, MESSAGE_BYTES_MAX, TURN_BYTES_ALL, Splitter, StorePort
 
 PEER = Path(__file__).parents[1] / "peers" / "store_client.py"
 
@@ -160,6 +160,31 @@ async def test_a_flood_is_heard_in_turns(node: Node, port: StorePort) -> None:
     assert [message(number) for number in range(5_000)] == [raw for _, _, raw in node.heard]
     assert most <= 500
     writer.close()
+
+
+@at_a_port
+async def test_clients_that_flood_at_once_share_a_turn(node: Node, port: StorePort) -> None:
+    """Each had a share of its own, so a hundred of them made turns that lasted for seconds."""
+    loop, turns, post = asyncio.get_running_loop(), [0], node.post
+
+    def note(source: Source, frames: list[bytes]) -> None:
+        if not turns[-1]:
+            loop.call_soon(turns.append, 0)  # as a runner begins its turn
+        turns[-1] += len(frames[0])
+        post(source, frames)
+
+    node.post = note  # type: ignore[method-assign]  # only counts
+    writers = [(await asyncio.open_connection("127.0.0.1", port.port))[1] for _ in range(40)]
+    words = [message(number, 50_000) for number in range(20)]
+    for writer in writers:
+        writer.write(b"".join(words))
+    await node.until(lambda: len(node.heard) == len(writers) * len(words))
+    assert max(turns) <= TURN_BYTES_ALL + len(words[0])
+    assert len(turns) > 8
+    for peer in {peer for _, peer, _ in node.heard}:
+        assert words == [raw for _, each, raw in node.heard if each == peer]
+    for writer in writers:
+        writer.close()
 
 
 @at_a_port

@@ -43,6 +43,8 @@ MAPS: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 GARBAGE: Final = b"\xc1"
 """Takes the place of unreadable bytes: no MessagePack begins with this byte."""
 TURN_MESSAGES: Final = 500  # of one connection per turn
+TURN_MESSAGES_ALL: Final = 4_000  # of all connections per turn: 100 ms of writes
+TURN_BYTES_ALL: Final = 4 << 20  # same: a turn that takes long is silent for long
 OUT_BYTES: Final = 1 << 20  # bytes that wait for a slow reader; with more, its streams pause
 OUT_BYTES_LOW: Final = 256 << 10  # with less, they go on
 LINGER_S: Final = 3.0  # time for the last messages on a connection that is being closed
@@ -169,7 +171,9 @@ class Connection(asyncio.Protocol):
         if self._is_paused or self._is_leaving:
             return
         for _ in range(min(TURN_MESSAGES, len(self._waiting))):
-            self._port.runner.post(self.source, [self._waiting.popleft()])
+            if not self._port.has_room:
+                break
+            self._port.post(self.source, self._waiting.popleft())
         self._listen()
         if self._waiting:
             self._loop.call_soon(self._post)
@@ -203,7 +207,23 @@ class StorePort:
         self._server: asyncio.Server | None = None
         self._connections: dict[bytes, Connection] = {}
         self._dialling: dict[bytes, asyncio.Task[None]] = {}
-        self._count = 0
+        self._count = self._turn_messages = self._turn_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next turn takes one more message; the others wait, and their connections are not read."""
+        return self._turn_messages < TURN_MESSAGES_ALL and self._turn_bytes < TURN_BYTES_ALL
+
+    def post(self, source: Source, message: bytes) -> None:
+        """Post a message for the next turn, which is the next callback of the loop."""
+        if not self._turn_messages:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._turn_messages += 1
+        self._turn_bytes += len(message)
+        self.runner.post(source, [message])
+
+    def _begin_turn(self) -> None:
+        self._turn_messages = self._turn_bytes = 0
 
     @property
     def port(self) -> int:
