@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw
 from tests.store.desk import Desk, Visitor
 from tests.store.net import Net, path_of
 from weft.base.now import SECOND
+from weft.cores.store import limits
 from weft.cores.store.messages import ConflictResolved
 from weft.wire.store.clients import Op
 from weft.wire.store.pack import pack
@@ -95,6 +96,18 @@ def test_an_end_is_remembered_over_a_restart_and_told_to_who_joins() -> None:
     assert (1, False) == (len(ends), None in ends)
     net.run(90)
     assert [False] * 4 == list(held(net, "x").values())
+
+
+def test_an_entry_that_is_renewed_for_ever_is_waited_for_once() -> None:
+    """Each renewal left the change before it in memory until the end that it had had."""
+    net = pair()
+    for _ in range(3 * limits.ENDINGS_SPARE):
+        lend(net, "b", "x", 1_000_000)
+    ending = net["b"].store.ending
+    assert len(ending._waiting) <= limits.ENDINGS_SPARE + 2
+    lend(net, "b", "x", 30)
+    net.run(32)
+    assert {"a": False, "b": False, "c": False} == held(net, "x")
 
 
 def test_a_clock_that_is_set_forward_is_noticed_in_a_minute() -> None:

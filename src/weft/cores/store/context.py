@@ -87,8 +87,11 @@ class Context(Outbox):
     def refuse(self, peer: str, code: str) -> None:
         """Count a message that is not allowed; one event per sender in ten seconds (COD-007)."""
         self.counters["malformed", code] += 1
-        self.counters["malformed_by", peer] += 1
-        event = StoreMalformed(peer, code, self.counters["malformed_by", peer])
+        by = ("malformed_by", peer)
+        if by not in self.counters and len(self.counters) >= limits.NODES_MAX:  # a stranger can invent names
+            by = ("malformed_by", "others")
+        self.counters[by] += 1
+        event = StoreMalformed(peer, code, self.counters[by])
         self.tell_seldom(peer, event, self.now.mono, limits.TELL_NS)
 
     def take(self) -> list[Effect]:

@@ -6,7 +6,7 @@ settled. Real MoaT-KV servers send no such reports: with them among the deleters
 tags in a row counts instead.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -115,6 +115,10 @@ class Deletion:
 
     def _bury(self, event: Event, at: int) -> None:
         self._buried[event.chain.head] = Buried(at, self._context.tock)
+        tree = self._replica.tree
+        if len(self._buried) > 2 * tree.tombstones + limits.BURIED_SPARE:  # most are written again or forgotten since
+            found = {head: tree.by_link(head) for head in self._buried}
+            self._buried = {head: self._buried[head] for head, event in found.items() if event and event.is_deletion}
         if self._due_at is None:
             self._due_at = at + self._clock
 
@@ -364,9 +368,8 @@ class Deletion:
         orphans = [event for event in self._own_heads() if event.tick > last]
         self._context.tell(BecameReadOnly("dropped"))
         self._context.tell(ChangesOrphaned(len(orphans)))
-        if orphans:
-            self.orphans += orphans
-            self._context.keep(MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in orphans])))
+        self.orphans += orphans
+        self._context.keep(*_records_of(orphans))
         name = self._replica.next_name()
         self._replica.empty()
         self._replica.rename(name)
@@ -384,12 +387,15 @@ class Deletion:
     def replay(self, by: str = "") -> int:
         """Write set-aside changes again; returns how many. Refusal, and then the remaining ones stay aside."""
         count = 0
-        while self.orphans:
-            event = self.orphans[0]
-            self._replica.write(event.path, event.value, by=by, via="replay", until=event.until)
-            del self.orphans[0]
-            count += 1
-        self._context.keep(MEMORIES.to_record(OrphansReplayed()))
+        try:
+            while self.orphans:
+                event = self.orphans[0]
+                self._replica.write(event.path, event.value, by=by, via="replay", until=event.until)
+                del self.orphans[0]
+                count += 1
+        finally:
+            if count:
+                self._context.keep(MEMORIES.to_record(OrphansReplayed()), *_records_of(self.orphans))
         return count
 
     # Memory
@@ -404,8 +410,21 @@ class Deletion:
 
     def condense(self) -> Iterable[CoreRecord]:
         """The same, for a snapshot."""
-        if self.orphans:
-            yield MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in self.orphans]))
+        return _records_of(self.orphans)
+
+
+def _records_of(orphans: list[Event]) -> Iterator[CoreRecord]:
+    """Records of changes that are set aside, each of bounded size."""
+    part: list[memory.EventKept] = []
+    size = 0
+    for event in orphans:
+        part.append(memory.kept_of(event))
+        size += limits.ENTRY_COST + len(event.value or b"")
+        if size >= limits.ORPHANS_BYTES:
+            yield MEMORIES.to_record(OrphansKept(part))
+            part, size = [], 0
+    if part:
+        yield MEMORIES.to_record(OrphansKept(part))
 
 
 def names_in(value: bytes | None) -> list[str]:

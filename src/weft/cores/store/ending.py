@@ -6,7 +6,7 @@ node that deletes.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from weft.base.changes import Event
 from weft.base.now import SECOND, Now
@@ -33,6 +33,8 @@ class Ending:
         self._waiting: list[tuple[int, int, Event]] = []
         """When to check, by the wall clock."""
         self._count = 0
+        self._tidy_at = limits.ENDINGS_SPARE
+        """How many may wait before those that were changed since are removed."""
         self._look_at: int | None = None
         replica.listeners.append(self._note)
 
@@ -53,6 +55,10 @@ class Ending:
         self._count += 1
         heappush(self._waiting, (at, self._count, event))
         self._look_at = None
+        if len(self._waiting) > self._tidy_at:  # a program that renews an entry each second leaves one behind each time
+            self._waiting = [each for each in self._waiting if self._is_current(each[2])]
+            heapify(self._waiting)
+            self._tidy_at = 2 * len(self._waiting) + limits.ENDINGS_SPARE
 
     def wake(self, now: Now) -> None:
         """Delete entries whose time is over."""
@@ -63,9 +69,8 @@ class Ending:
             self._look(heappop(self._waiting)[2], now)
 
     def _look(self, event: Event, now: Now) -> None:
-        current = self._replica.tree.at(event.path)
-        if current is None or current.value is None or current.chain.head != event.chain.head:
-            return  # the entry was changed since
+        if not self._is_current(event):
+            return
         assert event.until is not None, "only what ends waits here"
         due = _end_of(event.until) + self._patience(event.node)
         if due > now.wall or not self.serves():
@@ -76,6 +81,11 @@ class Ending:
             self._context.count("ended")
         except Refusal:  # no room, or no tick available: later
             self._wait(now.wall + self._clock, event)
+
+    def _is_current(self, event: Event) -> bool:
+        """Whether the entry was not changed since."""
+        current = self._replica.tree.at(event.path)
+        return current is not None and current.value is not None and current.chain.head == event.chain.head
 
     def _patience(self, owner: str) -> int:
         """How long after the end it is this node's turn."""

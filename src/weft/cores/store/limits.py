@@ -97,6 +97,7 @@ JOIN_PORT: Final = 27_586
 UNTIL_MAX_S: Final = 9e9  # what a wall clock of 63 bits can show, in seconds
 TTL_MAX_S: Final = 10 * 365 * 86_400.0
 ENDINGS_TURN: Final = 1_000  # deleted in one turn
+ENDINGS_SPARE: Final = 1_000  # entries changed before their end, before it is worth removing them
 ENDINGS_LOOK_NS: Final = 60 * SECOND  # how late a change of the wall clock is noticed
 
 # Deletions
@@ -104,3 +105,7 @@ HAVE_CLOCKS: Final = 20  # time between two reports of what a node has, if that 
 HAVE_FULL: Final = 10  # every so many reports, a complete one is sent
 BURIED_CLOCKS: Final = 40  # a tombstone must be this old, and its deleters heard within this time (DEL-003)
 PURGED_MAX: Final = 10_000  # tombstones in one turn (DEL-004)
+BURIED_SPARE: Final = 1_000  # noted deletions that are none any more, before it is worth removing them
+ORPHANS_BYTES: Final = (
+    1 << 20
+)  # of one record with changes that are set aside, about: a batch of the journal has 16 MiB
