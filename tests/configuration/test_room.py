@@ -5,7 +5,7 @@ import pytest
 from tests.configuration.rig import World
 from tests.configuration.test_root import ask
 from weft.cores.configuration import limits
-from weft.cores.configuration.messages import ListKeys, ReadHistory
+from weft.cores.configuration.messages import ListKeys, OrderRefused, ReadHistory, Written
 from weft.cores.configuration.store import Room, Store
 
 A, B = "/CONFIG/web/a", "/CONFIG/web/b"
@@ -22,6 +22,22 @@ def test_a_store_takes_as_many_bytes_as_it_has_room_for() -> None:
     store = Store(Room(keys=9, bytes=28))
     store.apply(A, 1, b"1", 0)
     assert (True, False) == (store.has_room(B, b"2"), store.has_room(B, b"22"))
+
+
+def test_a_full_store_takes_what_makes_it_no_larger_and_every_replica_with_it() -> None:
+    world = World()
+    root = world.root(bytes_max=2 * (len(A) + 1))
+    sensor = world.sensor("s", bytes_max=2 * (len(A) + 1))
+    world.settle()
+    world.write((A, "1"), (B, "1"))
+    world.settle()
+    refused = world.write((A, "22"))
+    assert isinstance(refused, OrderRefused)
+    for key, value in ((A, "2"), (B, ""), (A, "333")):
+        assert isinstance(world.write((key, value)), Written), (key, value)
+        world.settle()
+    assert {A: b"333"} == root.pairs == sensor.pairs
+    assert 1 == sensor.core.counters.attempts, "nothing was missed"
 
 
 def test_a_list_ends_before_it_has_more_bytes_than_an_answer_may_have(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def test_a_full_store_refuses_the_order() -> None:
     world.write((A, "1"), (B, "1"))
     assert 6 == world.write((C, "1")).code
     assert Written(3, 1) == world.write((A, "2"))
-    assert 6 == world.write((A, "1" * (201 - len(A) - root.core.store.bytes))).code
+    assert 6 == world.write((A, "1" * (202 - root.core.store.bytes))).code
 
 
 @pytest.mark.proves("CFG-021")
@@ -328,6 +328,20 @@ def test_a_key_ends_at_the_root_also_after_a_restart_unless_it_is_overwritten() 
     assert {B: b"1"} == sensor.known == root.pairs
     assert ("ttl", A) == next((w[1], w[3]) for w in ask(root, ReadHistory(1)).writes)
     assert 1 == root.core.counters.expired
+
+
+def test_a_key_that_is_renewed_for_ever_is_waited_for_once() -> None:
+    """Each renewal left an entry in memory until the end that the one before had had."""
+    world = World()
+    root = world.root()
+    for number in range(2 * limits.EXPIRING_SPARE):
+        world.write((A, str(number)), ttl_s=1_000_000)
+    assert len(root.core.root._expiring) <= limits.EXPIRING_SPARE + 3
+    world.write((A, "last"), ttl_s=10)
+    world.advance(9)
+    assert {A: b"last"} == root.pairs
+    world.advance(2)
+    assert {} == root.pairs
 
 
 @pytest.mark.proves("CFG-024")

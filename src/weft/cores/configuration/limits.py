@@ -71,6 +71,7 @@ WHO_BYTES_MAX: Final = 256
 LIST_MAX: Final = 10_000  # pairs or writes of one answer
 LIST_BYTES_MAX: Final = 4 << 20
 DEAD_MAX: Final = 100  # alerts that one answer names
+EXPIRING_SPARE: Final = 1_000  # ends of keys that were written again, before it is worth removing them
 TTL_MAX_S: Final = 10 * 365 * 86_400  # a longer time to live means forever
 
 assert DEAD_AFTER >= 2, "a single lost datagram must not move a node"

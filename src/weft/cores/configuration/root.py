@@ -1,7 +1,7 @@
 """The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, majorities."""
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from weft.base.keys import bound_node
@@ -325,6 +325,14 @@ class Root:
         pair = self.context.store.pairs.get(key)
         if pair is not None:
             heappush(self._expiring, (at, key, pair.number))
+        if len(self._expiring) > 2 * len(self.context.store.expiries) + limits.EXPIRING_SPARE:
+            self._expiring = [each for each in self._expiring if self._is_current(*each[1:])]
+            heapify(self._expiring)
+
+    def _is_current(self, key: str, number: int) -> bool:
+        """Whether a key was not written since, and still has an end."""
+        pair = self.context.store.pairs.get(key)
+        return pair is not None and pair.number == number and key in self.context.store.expiries
 
     def wake(self, now: Now) -> None:
         """Go on with a large order, delete keys whose time to live is over, answer orders that have waited too long."""
@@ -340,8 +348,7 @@ class Root:
 
     def _expire(self, now: Now) -> None:
         _, key, number = heappop(self._expiring)
-        pair = self.context.store.pairs.get(key)
-        if pair is not None and pair.number == number and key in self.context.store.expiries:
+        if self._is_current(key, number):
             self._write(Write(key, b""), "ttl", now, is_more=False)
             self.context.counters.expired += 1
             self.teller.flush(now, is_root=True)

@@ -236,9 +236,14 @@ class Store:
     def has_room(self, key: str, value: bytes) -> bool:
         """Whether one more write of this size fits the limits."""
         is_new = key not in self.pairs
-        return (not is_new or len(self.pairs) < self.room.keys) and (
-            self.bytes + len(key) + len(value) <= self.room.bytes
-        )
+        has_place = not is_new or not value or len(self.pairs) < self.room.keys
+        return has_place and self.bytes + self.grows_by(key, value) <= self.room.bytes
+
+    def grows_by(self, key: str, value: bytes) -> int:
+        """By how many bytes of keys and values a write makes the store larger; 0 for one that makes it smaller."""
+        before = self.pairs.get(key)
+        more = len(key) + len(value) if value else 0
+        return max(more - (len(key) + len(before.value) if before else 0), 0)
 
     def _forget_views(self) -> None:
         self._views, self._tallies = {}, {}

@@ -27,8 +27,10 @@ def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
     size = sum(len(write.key) + len(write.value) for write in writes)
     if size > limits.ORDER_BYTES_MAX:
         return OrderRefused(TOO_LARGE, f"{size} bytes in one order; at most {limits.ORDER_BYTES_MAX}")
-    new = {write.key for write in writes if write.value and write.key not in store.pairs}
-    if len(store.pairs) + len(new) > store.room.keys or store.bytes + size > store.room.bytes:
+    last = {write.key: write for write in writes}
+    new = [key for key, write in last.items() if write.value and key not in store.pairs]
+    grown = sum([store.grows_by(key, write.value) for key, write in last.items()])
+    if (new and len(store.pairs) + len(new) > store.room.keys) or (grown and store.bytes + grown > store.room.bytes):
         return OrderRefused(TOO_LARGE, f"the store is full: {len(store.pairs)} keys, {store.bytes} bytes")
     return None
 
