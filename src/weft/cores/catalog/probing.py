@@ -5,6 +5,7 @@ service address, and any answer is a sign of life. The broker never calls an add
 """
 
 import heapq
+from collections import OrderedDict
 from ipaddress import ip_address, ip_network
 from typing import Final
 
@@ -36,7 +37,8 @@ class Probing:
         self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._pings: dict[Instance, Ping] = {}
         self._at: dict[bytes, list[Ping]] = {}
-        self._waiting: dict[Instance, None] = {}
+        self._waiting: OrderedDict[Instance, None] = OrderedDict()
+        """Many after a restart. The first of a plain dict is found only behind all that were taken."""
         self._timeouts: list[tuple[int, int, Ping]] = []
         self._serial = 0
         self._turn_at = -limits.PROBES_TURN_NS
@@ -85,8 +87,7 @@ class Probing:
                 if ping.endpoint not in self._at:  # messages left in its queue would all be sent when it returns
                     self._context.disconnect(PROBE, ping.endpoint)
         while self._waiting and self._may_call(clock):
-            instance = next(iter(self._waiting))
-            del self._waiting[instance]
+            instance, _ = self._waiting.popitem(last=False)
             self._call(instance, clock)
 
     @property
