@@ -140,6 +140,24 @@ def test_an_answer_is_bounded_in_bytes_and_in_time(tmp_path: Path, monkeypatch: 
     assert [Answer([], "no answer within 0.2 s", SMALLER)] == asked(tmp_path, "import signal; signal.pause()", "SELECT")
 
 
+@pytest.mark.parametrize(
+    "path, query, body",
+    [
+        ("/console/road.json", "origin=%00&number=1", b""),
+        ("/console/versions.json", "path=home%00", b""),
+        ("/console/sql.json", "", b'{"query": "SELECT \\u0000"}'),
+        ("/console/sql.json", "", b'{"query": "SELECT 1", "as_of": "\\u0000"}'),
+    ],
+)
+def test_a_question_that_no_process_can_be_given_is_answered(
+    tmp_path: Path, path: str, query: str, body: bytes
+) -> None:
+    """A zero byte in an address ended the node, whoever had written it into a page of the web as a picture."""
+    commands = Commands((sys.executable, "-c", "print('[]')"))
+    found = routes(Lake(tmp_path, commands), roads=Roads(27_500, None, commands))
+    assert "zero byte" in json.loads(ask(found, path, query, body).body)["error"]
+
+
 def test_more_questions_than_may_wait_are_refused_and_the_same_is_asked_once(tmp_path: Path) -> None:
     program = f"open({str(tmp_path / 'asked')!r}, 'a').write('x'); print('[]')"
     answers = asked(tmp_path, program, *["SELECT"] * 10)
@@ -150,11 +168,12 @@ def test_more_questions_than_may_wait_are_refused_and_the_same_is_asked_once(tmp
 # Routes and logins
 
 
-def routes(lake: Lake, logins: Logins | None = None) -> Routes:
+def routes(lake: Lake, logins: Logins | None = None, roads: Roads | None = None) -> Routes:
     shown = console()
     speak(shown, 3, SENSOR)
     shown.look(at(3))
-    return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0), lambda: None))
+    sources = Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0), lambda: None)
+    return routes_of(sources._replace(roads=roads))
 
 
 def ask(found: Routes, path: str, query: str = "", body: bytes = b"", bearer: str = "") -> Any:
@@ -200,6 +219,19 @@ def test_who_has_logged_in_may_write_from_elsewhere_until_it_ends() -> None:
     assert b"null" in ask(found, "/console/me", bearer=token).body
     for body in (b"", b'{"who": "", "for_s": 1}', b'{"who": "a", "for_s": -1}', b'{"who": "a"}'):
         assert 400 == ask(found, "/console/login", body=body).status
+
+
+@pytest.mark.proves("CON-004", part="a login is nobody else's, and not longer than it was given for")
+def test_who_has_logged_in_logs_in_nobody_and_not_for_longer() -> None:
+    clock = [0.0]
+    logins = Logins(lambda: clock[0])
+    found = routes(Told(), logins)
+    token = logins.add("anna", 60)
+    body = b'{"who": "root", "for_s": 86400}'
+    refused = ask(found, "/console/login", body=body, bearer=token)
+    assert (403, "not-allowed") == (refused.status, json.loads(refused.body)["error"])
+    clock[0] = 60.0  # what counts then is what let the request in
+    assert 200 == ask(found, "/console/login", body=body, bearer=token).status
 
 
 def test_logins_are_bounded_and_the_one_that_ends_first_goes() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.chains.rig import Rig
@@ -25,7 +26,7 @@ from weft.shell.console.roads import Roads
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import PAGES, Table, table
 from weft.shell.http.logins import Logins
-from weft.shell.http.messages import Request
+from weft.shell.http.messages import Request, json_response
 
 
 def test_a_table_is_bounded_in_rows_and_in_the_text_of_a_value() -> None:
@@ -90,6 +91,28 @@ def test_entries_say_who_changed_them_before_and_conflicts_what_was_lost() -> No
     assert [("door", 1, "a:2", "", "b:2"), ("home.temp", 21, "a:1", "", "")] == sorted(made["Entries"].rows)
     assert [(1, "home.temp", "concurrent", 21, "a:1", "", 20, "b:1", "")] == made["Conflicts"].rows
     assert {} == tables("store")
+
+
+@pytest.mark.parametrize(
+    "packed, shown",
+    [
+        ("81c001", "{None: 1}"),
+        ("81c3c2", "{True: False}"),
+        ("819101c0", "(bytes of others)"),
+        ("91d40561", '[[5,"YQ=="]]'),
+        ("d6ff00000000", '[-1,"AAAAAA=="]'),
+        ("91" * 400 + "c0", "[" * 300 + "…"),
+        ("91" * 9_000 + "c0", "(bytes of others)"),
+        ("c1", "(bytes of others)"),
+    ],
+)
+def test_a_page_of_the_store_shows_whatever_value_a_program_has_set(packed: str, shown: str) -> None:
+    """A map with a key that is null ended the node of whoever looked at the page."""
+    entry = msgspec.structs.replace(change("b:1", 5, "home.temp", 20), value=bytes.fromhex(packed))
+    replica = SimpleNamespace(tree=SimpleNamespace(walk=lambda: [entry]), conflicts=())
+    ((_, value, *_),) = tables("store", store=SimpleNamespace(replica=replica))["Entries"].rows
+    assert shown == value
+    json_response(value)
 
 
 @pytest.mark.proves("CON-002", part="a page says whether there are more pairs")

@@ -382,6 +382,59 @@ def test_who_breaks_off_a_stream_leaves_no_error_behind() -> None:
     assert [] == asyncio.run(main())
 
 
+def test_a_page_that_fails_is_an_answer_and_no_error_of_the_process() -> None:
+    """A node ends at an error that nobody handles: whoever could make a page fail could end it."""
+
+    def at_once(_: Request) -> Response:
+        raise ValueError("embedded null byte")
+
+    async def later(_: Request) -> Response:
+        await asyncio.sleep(0)
+        raise TypeError("no such key")
+
+    async def breaks_off() -> AsyncIterator[bytes]:
+        yield event(b"1")
+        raise KeyError("gone")
+
+    async def main() -> tuple[list[bytes], list[str], int]:
+        errors: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(str(told)))
+        pages = {"/a": Route(at_once), "/b": Route(later), "/c": Route(lambda _: Stream(breaks_off())), "/d": HELLO}
+        served = Server(pages, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        answers = [await say(port, get(path)) for path in pages]
+        await served.close()
+        gc.collect()
+        await asyncio.sleep(0)
+        return answers, errors, served.refused
+
+    answers, errors, refused = asyncio.run(main())
+    assert ([500, 500, 200, 200], [], 2) == ([status_of(answer) for answer in answers], errors, refused)
+    assert b"our-fault" in answers[0]
+    assert answers[2].endswith(b"data: 1\n\n\r\n0\r\n\r\n")
+
+
+def test_an_order_that_fails_is_an_error_of_the_process() -> None:
+    """Half of what it was to change may have changed: the node has to end, and restore itself."""
+
+    def breaks(_: Request) -> Response:
+        raise ValueError("half done")
+
+    async def main() -> list[str]:
+        errors: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(str(told["exception"])))
+        served = Server({"/order": Route(breaks, "POST", 9)}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        head = (
+            "POST /order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        )
+        assert b"" == await say(port, head.encode())
+        await served.close()
+        return errors
+
+    assert ["half done"] == asyncio.run(main())
+
+
 def test_a_connection_that_is_ended_while_it_is_left_ends_without_an_error() -> None:
     async def main() -> bool:
         ours, theirs = socket.socketpair()

@@ -73,6 +73,8 @@ async def _run(words: tuple[str, ...], smaller: str) -> Output:
         )
     except OSError as error:
         return Output(error=f"no process to ask with: {error.strerror}", mend="again later")
+    except ValueError:  # the kernel ends each word of a command at a zero byte
+        return Output(error="a question has no zero byte", mend="the same without it")
     assert process.stdout is not None, "started with a pipe"
     assert process.stderr is not None, "started with a pipe"
     try:

@@ -54,6 +54,9 @@ NO_PATH: Final = Response(404, TEXT, b"/console/versions.json?path=home.kitchen.
 NO_DOCUMENTS: Final = refusal(
     404, "no-documents", "this node has no documents", "weft doc join SESSION starts one that has"
 )
+SECOND_LOGIN: Final = refusal(
+    403, "not-allowed", "who has logged in for a while logs nobody in", "weft console login, on the node's machine"
+)
 Documents = Callable[[], "DocumentReader | None"]
 """Gives the reader of this node's documents; None: it has none."""
 Tables = Callable[[str], dict[str, Any]]
@@ -194,6 +197,8 @@ def _answered(answer: Answer, query: str) -> Response:
 
 def _of_logins(logins: Logins) -> Routes:
     def login(request: Request) -> Response:
+        if logins.who(Gate.bearer(request)) is not None:
+            return SECOND_LOGIN
         try:
             asked = msgspec.json.decode(request.body, type=Asked)
         except (msgspec.DecodeError, RecursionError) as error:

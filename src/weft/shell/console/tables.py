@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
+from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.chains.core import Chains
 from weft.cores.chains.show import show
@@ -165,10 +166,18 @@ def _before(event: "Event") -> str:
 
 
 def _value(packed: bytes | None) -> Any:
+    """A value as the page shows it: as text if JSON has no word for it, as for a map with a key that is null."""
+    from weft.wire.store.pack import unpack  # only a node with a store loads it
+
     try:
-        return msgspec.msgpack.decode(packed or b"")
-    except (msgspec.DecodeError, ValueError):
+        value = unpack(packed or b"")
+    except PeerError:
         return "(bytes of others)"
+    try:
+        msgspec.json.encode(value)
+    except TypeError:
+        return str(value)
+    return value
 
 
 def _of_core(name: str, title: str, ask: str) -> "Maker":

@@ -49,6 +49,7 @@ STILL_HERE: Final = event(b"here", name="still")
 RETRY: Final = b"retry: 1000\n\n"
 BUSY: Final = Response(503, TEXT, b"too many connections\n")
 TOO_MANY: Final = refusal(503, "busy", "too many requests at once", "again in a moment")
+FAILED: Final = refusal(500, "our-fault", "this page could not be made", "the node's log says why; report it")
 
 
 class Server:
@@ -245,8 +246,20 @@ async def next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> An
 
 
 async def _made(route: Route, request: Request) -> Answer:
-    answer = route.handle(request)
-    return answer if isinstance(answer, Response | Stream) else await answer
+    try:
+        answer = route.handle(request)
+        return answer if isinstance(answer, Response | Stream) else await answer
+    except Exception as fault:
+        if route.method != "GET":
+            raise
+        _report(fault)
+        return FAILED
+
+
+def _report(fault: Exception) -> None:
+    """Log an error in something that only reads: nothing has changed, so the process goes on."""
+    context = {"message": "a page could not be made", "exception": fault}
+    asyncio.get_running_loop().default_exception_handler(context)
 
 
 async def _body_of(request: Request, route: Route, exchange: _Exchange) -> bytes | None:
@@ -268,7 +281,11 @@ async def _body_of(request: Request, route: Route, exchange: _Exchange) -> bytes
 
 async def _next(events: AsyncIterator[bytes]) -> bytes:
     """The next event; empty: there are no more."""
-    return await anext(events, b"")
+    try:
+        return await anext(events, b"")
+    except Exception as fault:  # noqa: BLE001  # whatever it is, it ends this stream only
+        _report(fault)
+        return b""
 
 
 def _hold_little(writer: asyncio.StreamWriter) -> None:
