@@ -11,6 +11,7 @@ from weft.cli.answers import QUESTIONS
 from weft.cli.demo import NODES, FirstRows, Progress, judged, texts
 from weft.cli.demo import _seconds as seconds
 from weft.cli.demo_view import View
+from weft.cli.fleet import Fleet, Member
 from weft.cli.status import in_tree_order
 from weft.node.fleet import fleet_of
 from weft.node.settings import read_document, settings_of
@@ -27,6 +28,24 @@ def test_the_verdict_is_good_only_if_every_node_is_whole() -> None:
     assert not judged([*whole, row("root", missing=1)], 0)[0]
     assert not judged([*whole, row("root", lost=2)], 0)[0]
     assert (False, "29 segments are not in the tables yet: weft lake run adds them") == judged(whole, 29)
+
+
+def test_tables_that_were_not_counted_are_not_called_empty() -> None:
+    """On a slow machine the driver was killed while it folded, and the verdict said that nothing had arrived from anybody."""
+    for is_whole, verdict in (judged([], 0), judged([row(name) for name in NODES], 0, is_cut=True)):
+        assert not is_whole
+        assert "nothing has arrived" not in verdict
+        assert "weft lake run --once" in verdict
+
+
+def test_who_does_not_end_in_time_is_killed_and_named(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); signal.pause()"
+    fleet.add(Member("deaf", ("-c", deaf)))
+    while not (tmp_path / "deaf.out").read_text("utf-8"):
+        assert fleet.members[0].is_running
+    assert ["deaf"] == fleet.stop(["deaf"], 0.1)
+    assert [] == fleet.stop(["deaf"], 0.1)
 
 
 def test_every_file_of_the_demonstration_can_be_used() -> None:

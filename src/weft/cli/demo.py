@@ -42,7 +42,7 @@ STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
 DRAIN_S: Final = 300.0  # how long the lake may take to drain the last samples, on a busy machine
 TOOK: Final = "first-rows"  # a file: how many seconds it took until the first rows were in the tables
-END_S: Final = 30.0  # how long its driver may take to end
+END_S: Final = 240.0  # how long its driver may take to end: to finish a batch and to fold, where Spark has just started
 CHANGE_AFTER: Final = 0.4  # after this part of the run a rate is changed at the root
 CHANGED: Final = "/CONFIG/machines/metric/cpu"
 FLEET: Final = """\
@@ -162,6 +162,8 @@ class Demonstration:
         self.first_rows = FirstRows(place, time.monotonic())
         self.ports: dict[str, int] = {}
         self._is_interrupted = False
+        self._is_cut = False
+        """Whether the driver of the tables was killed before it had folded them."""
 
     def run(self, *, as_json: bool) -> int:
         """The whole demonstration; 0 when the lake holds every sample that was taken."""
@@ -246,7 +248,7 @@ class Demonstration:
         while waiting(Layout(self.lake)) and time.monotonic() < ends_at and not self._is_interrupted:
             self.fleet.watch()
             time.sleep(STEP_S)
-        self.fleet.stop([PIPELINE], END_S)
+        self._is_cut = bool(self.fleet.stop([PIPELINE], END_S))
 
     def _answer(self, *, as_json: bool) -> int:
         from weft.cli.tables import show
@@ -262,7 +264,7 @@ class Demonstration:
                 if not as_json:
                     self.console.print(f"\n[bold]{question.words}[/bold]")
                     show(table, self.console)
-        is_whole, verdict = judged(answers[-1]["rows"], waiting(Layout(self.lake)))
+        is_whole, verdict = judged(answers[-1]["rows"], waiting(Layout(self.lake)), is_cut=self._is_cut)
         if as_json:
             print(json.dumps({"directory": str(self.place), "verdict": verdict, "answers": answers}, default=str))
         self.console.print(f"\n[bold]{verdict}[/bold]")
@@ -324,10 +326,15 @@ def runs(status: dict[str, Any]) -> int:
     return int(status["cores"].get("configuration", {}).get("number") or 0)
 
 
-def judged(completeness: Sequence[dict[str, Any]], left: int) -> tuple[bool, str]:
-    """Whether every node's samples are in the tables, each once, and how to say so; `left`: segments not taken yet."""
+def judged(completeness: Sequence[dict[str, Any]], left: int, *, is_cut: bool = False) -> tuple[bool, str]:
+    """Whether every node's samples are in the tables, each once, and how to say so.
+
+    `left`: segments that are not taken yet. `is_cut`: the driver was killed before it had counted what is in the tables.
+    """
     if left:
         return False, f"{left:,} segments are not in the tables yet: weft lake run adds them"
+    if is_cut or not completeness:
+        return False, "what is in the tables was not counted in time: weft lake run --once does, with the lake below"
     absent = sorted(set(NODES) - {row["node"] for row in completeness})
     missing = sum(row["missing"] + row["lost"] for row in completeness)
     if absent:

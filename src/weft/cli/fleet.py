@@ -57,8 +57,9 @@ class Fleet:
             elif time.monotonic() - member.down_since >= RESTART_AFTER_S:
                 self._start(member)
 
-    def stop(self, names: Sequence[str], patience_s: float = STOP_S) -> None:
-        """Tell these processes to end, all at once; those that still run after the time are killed."""
+    def stop(self, names: Sequence[str], patience_s: float = STOP_S) -> list[str]:
+        """Tell these processes to end, all at once; those that still run after the time are killed, and returned."""
+        killed = []
         chosen = [member for name in names for member in self.members if member.name == name]
         for member in chosen:
             member.wanted = False
@@ -73,6 +74,8 @@ class Fleet:
                     self.news.append(f"{member.name} did not stop within {patience_s:.0f} s and was killed")
                     member.process.kill()
                     member.process.wait()
+                    killed.append(member.name)
+        return killed
 
     def stop_all(self) -> None:
         """End whatever still runs; nothing of a demonstration outlives it."""
