@@ -191,6 +191,27 @@ def test_a_machine_without_systemd_or_a_key_of_a_program_joins_as_no_service(
         join.join(made["sensor"], service=True)
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [("[store]\nfounds = 1\n", "founds"), ("[lakes]\n", "lakes"), ("[node]\nport = 80\n", "node.port")],
+)
+def test_a_file_that_no_node_can_use_uses_up_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, said: str
+) -> None:
+    """The machine had keys and a place in the fabric when its mistake was found, and was told that nothing was changed."""
+
+    def knock(*_: object) -> None:
+        pytest.fail("the door was knocked at")
+
+    monkeypatch.setattr(join, "_enrol", knock)
+    (tmp_path / "more.toml").write_text(table, "utf-8")
+    with pytest.raises(UserError, match=said):
+        join.join(
+            token.encode(_token("sensor")), tmp_path / "more.toml", name="m2", listen="127.0.0.1", state=tmp_path / "m2"
+        )
+    assert not (tmp_path / "m2").exists()
+
+
 def _token(role: str) -> token.Token:
     return token.Token(
         role=role,

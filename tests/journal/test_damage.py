@@ -17,7 +17,11 @@ from weft.cli import journal as cli
 from weft.shell.files import Files
 from weft.shell.identity import begin_start
 from weft.shell.journal import Journal, JournalReader, Recovery, State
+from weft.shell.journal.backup import backup
 from weft.shell.journal.limits import HOUR_NS
+from weft.shell.keymaking import found_fabric, keep_address, make_following
+from weft.shell.keys import load_keys
+from weft.shell.masking import mask_of
 from weft.testing.disk import MemoryFiles
 
 
@@ -222,6 +226,31 @@ def test_a_copy_of_a_running_journal_holds_whole_turns_and_starts(
     with pytest.raises(UserError) as refused:
         cli.backup(directory, tmp_path / "copy")
     assert refused.value.code == "target-exists"
+
+
+def test_a_backup_has_what_makes_the_node_what_it_is_and_nobody_else_reads_it(directory: Path, tmp_path: Path) -> None:
+    """The copy of a closed fabric's root had no keys: it started as an open node, and all machines were strangers to it."""
+    state = directory.parent
+    who = begin_start(state, "root", WALL)
+    pair = found_fabric(state, who, "127.0.0.2:27500")
+    make_following(state)
+    keep_address(state, "127.0.0.2")
+    mask_of(state, ("/app/*",))
+    for name in ("doc-ports.json", "node.toml"):
+        (state / name).write_text("{}", "utf-8")
+    (state / "keys" / "known.json.tmp").write_text("half", "utf-8")
+    backup(Files(), directory, tmp_path / "copy")
+    copied = sorted(
+        str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*") if path.is_file()
+    )
+    kept = [name for name in copied if not name.startswith("journal/")]
+    assert kept == [
+        "address.json", "doc-ports.json", "drain.json", "keys/known.json", "keys/next.key_secret", "keys/node.key",
+        "keys/node.key_secret", "node.json", "node.toml",
+    ]  # fmt: skip
+    assert [(state / name).read_bytes() for name in kept] == [(tmp_path / "copy" / name).read_bytes() for name in kept]
+    assert {0o600} == {(tmp_path / "copy" / name).stat().st_mode & 0o777 for name in copied}
+    assert pair == load_keys(tmp_path / "copy")
 
 
 def test_the_commands_are_on_the_command_line(directory: Path) -> None:

@@ -115,7 +115,7 @@ def test_the_file_gives_a_core_a_budget_of_its_own_and_the_core_has_it() -> None
     [
         ({"cores": {"shop": 3}}, "E02 limits.cores.shop: no such core"),
         ({"memory_megabytes": 200, "cores": {"store": 150, "chains": 60}}, "E04 limits.cores: 210 megabytes together"),
-        ({"memory_megabytes": 0}, "E04 [limits]"),
+        ({"memory_megabytes": 0}, "E04 limits.memory_megabytes"),
     ],
 )
 def test_limits_that_cannot_be_are_refused(limits: dict[str, Any], expected: str) -> None:

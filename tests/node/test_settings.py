@@ -51,7 +51,7 @@ def test_all_mistakes_are_said_at_once_with_their_codes() -> None:
             "surprise": {},
         }
     )
-    for told in ("E15 node.name", "E04 node.level", "E05 node.port", "unknown table [surprise]", "metric.x", "filter"):
+    for told in ("E15 node.name", "E04 node.level", "E05 node.port", "E02 surprise: ", "metric.x", "filter"):
         assert told in text
 
 
@@ -72,9 +72,9 @@ def test_a_root_with_a_fleets_file_measures_nothing_before_that_is_in_force() ->
     ("node", "told"),
     [
         ({"name": "a", "level": "root", "parent": "b"}, "node.parent"),
-        ({"name": "a", "parent": "b", "port": "many"}, "[node]"),
-        ({"name": "a", "parent": "b", "colour": "red"}, "[node]"),
-        ({}, "[node]"),
+        ({"name": "a", "parent": "b", "port": "many"}, "E04 node.port: "),
+        ({"name": "a", "parent": "b", "colour": "red"}, "E02 node.colour: "),
+        ({}, "E03 node.name: "),
     ],
 )
 def test_contradictions_and_wrong_types_are_refused(node: dict[str, Any], told: str) -> None:
@@ -157,7 +157,7 @@ def test_a_store_that_cannot_be_is_refused_in_words() -> None:
     assert "E03 store.broker" in refused(GOOD | {"store": {"dialects": ["moat"]}})
     assert "E03 store.broker" in refused(GOOD | {"store": {"mesh": False}})
     assert "set node.host" in refused(GOOD | {"store": {"peers": ["10.0.0.7:27500"]}})
-    assert "E04 [store]" in refused(GOOD | {"store": {"dialects": ["serf"]}})
+    assert "E04 store.dialects" in refused(GOOD | {"store": {"dialects": ["serf"]}})
 
 
 def test_how_long_a_node_may_be_away_is_a_span_or_off() -> None:

@@ -205,11 +205,11 @@ def test_a_root_sends_messages_through_its_own_chains(tmp_path: Path) -> None:
         ({"command": ["x"], "headers": {"A": "b"}}, "E04 notify.ops.headers"),
         ({"mail": {"smtp": "a", "from": "a@b", "to": ["c@d"]}}, "E05 notify.ops.mail.smtp"),
         ({"mail": {"smtp": "a:25", "from": "a@b", "to": ["c d@e"]}}, "E04 notify.ops.mail"),
-        ({"mail": {"smtp": "a:25", "from": "a@b", "to": []}}, "E04 [notify]"),
+        ({"mail": {"smtp": "a:25", "from": "a@b", "to": []}}, "E04 notify.ops.mail.to"),
         ({"message": {"type": "Ops"}}, "E04 notify.ops.message.type"),
         ({"message": {"type": "weft.alert"}}, "E04 notify.ops.message.type"),
         ({"message": {"type": "ops", "to": "a b"}}, "E15 notify.ops.message.to"),
-        ({"command": ["x"], "severity": "loud"}, "E04 [notify]"),
+        ({"command": ["x"], "severity": "loud"}, "E04 notify.ops.severity"),
     ],
 )
 def test_mistakes_in_a_sink_have_codes(table: dict[str, Any], code: str) -> None:

@@ -45,6 +45,17 @@ class StorageFailed(WeftError):
     """The disk refused a write or a sync: nothing behind a wall leaves any more, and the process exits 74 (JRN-032)."""
 
 
+def why_unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file of text could not be read, behind its name.
+
+    >>> why_unread(FileNotFoundError(2, "No such file or directory", "a.toml"))
+    'No such file or directory'
+    >>> why_unread(UnicodeDecodeError("utf-8", b"x", 0, 1, "invalid start byte"))
+    'it is no text in UTF-8'
+    """
+    return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+
+
 EXIT_CODES: Final[dict[str, int]] = {
     "ok": 0,
     "violated": 1,

@@ -4,7 +4,7 @@ import json as to_json
 import sys
 from pathlib import Path
 
-from weft.base.errors import UserError
+from weft.base.errors import UserError, why_unread
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.text import clean
 from weft.cores.chains.settings import FilterSpec
@@ -32,7 +32,7 @@ def _read(file: Path) -> tuple[list[FilterSpec], list[Trial]]:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("no-file", f"{file} cannot be read: {error}", "weft chain test --help") from None
+        raise UserError("no-file", f"{file} cannot be read: {why_unread(error)}", "weft chain test --help") from None
     filters, trials, mistakes = parse_trials(read_document(text, str(file)))
     if mistakes:
         listed = "\n  ".join(mistakes)

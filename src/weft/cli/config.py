@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import App, Parameter
 
-from weft.base.errors import UserError
+from weft.base.errors import UserError, why_unread
 from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
@@ -344,7 +344,9 @@ def _reading(file: Path) -> Reading:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("no-file", f"{file} cannot be read: {error}", "the path of a fleet's file") from None
+        raise UserError(
+            "no-file", f"{file} cannot be read: {why_unread(error)}", "the path of a fleet's file"
+        ) from None
     if file.suffix == ".cfg":
         from weft.node.cfgfile import read_cfg  # only for old files
 

@@ -66,6 +66,8 @@ def join(  # tidy: each is an option of the command line
     place = (state or (places.state / called if places else default_state(called))).absolute()
     document = _document_of(file)
     host = listen if listen is not None else _address_towards(read)
+    if read.role in NODES:  # before the token is used, so that a mistake in the file uses up nothing
+        _check(document, called, read.role, host, port)
     welcome = _enrol(read, called, place, host)
     if read.role not in NODES:
         print(f"joined {welcome.fabric} as {read.role} {called}; programs use these keys with WEFT_KEYS={place}")
@@ -165,6 +167,14 @@ def _document_of(file: Path | None) -> dict[str, Any]:
     document = read_document(text_of(file), str(file))
     read_schemas(document, file.parent)
     return document
+
+
+def _check(document: dict[str, Any], name: str, role: str, host: str, port: int | None) -> None:
+    """UserError if no node could run with these tables."""
+    from weft.node.settings import settings_of
+
+    node = {**document.get("node", {}), "name": name, "level": role, "host": host}
+    settings_of({**document, "node": node | ({"port": port} if port is not None else {})}, "the file of this node")
 
 
 def _enrol(token: Token, name: str, state: Path, host: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from cyclopts import App, Parameter
 
 from weft import __version__
-from weft.base.errors import UserError
+from weft.base.errors import UserError, why_unread
 from weft.base.now import seconds
 from weft.cli.kit.bar import progress
 from weft.cli.kit.exits import DONE, NOT_SO, VOID
@@ -387,6 +387,6 @@ def play(file: Path, /) -> int:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("no-file", f"{file} cannot be read: {error}", "weft sim play FILE") from None
+        raise UserError("no-file", f"{file} cannot be read: {why_unread(error)}", "weft sim play FILE") from None
     print(play_script(file.stem, text.partition("----\n")[0]), end="")
     return DONE

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from weft.base.errors import PeerError, UserError
+from weft.base.errors import PeerError, UserError, why_unread
 from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
@@ -192,7 +192,7 @@ def _text(schema: str) -> str:
         return Path(schema[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            "usage", f"{schema[1:]} cannot be read: {error}", "--schema @FILE, or the schema itself"
+            "usage", f"{schema[1:]} cannot be read: {why_unread(error)}", "--schema @FILE, or the schema itself"
         ) from None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, NoReturn
 import msgspec
 from cyclopts import Parameter
 
-from weft.base.errors import UserError
+from weft.base.errors import UserError, why_unread
 from weft.cli.kit.options import Flag
 from weft.cli.start import named, run
 from weft.node.settings import read_document, settings_of
@@ -163,7 +163,11 @@ def text_of(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("no-file", f"{file} cannot be read: {error}", "weft up --help shows an example") from None
+        raise UserError(
+            "no-file",
+            f"{file} cannot be read: {why_unread(error)}",
+            "the path of a file; weft up --example prints one of a node",
+        ) from None
 
 
 def _overlay(document: dict[str, Any], table: str, flags: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from weft.base.errors import UserError
 from weft.base.keys import Trust
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.paths import is_key, is_under
-from weft.base.settings import is_plain_name, parse_toml, span_ns
+from weft.base.settings import is_plain_name, nearest, parse_toml, span_ns
 from weft.cores.chains.limits import RULES_MAX
 from weft.cores.chains.rights import Allow
 from weft.cores.chains.settings import FilterSpec, parse_filters
@@ -400,7 +400,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     }
     known = (*tables, "metric", "alert", *FLEETS)
     annexes = {name: table for name, table in document.items() if name not in known}
-    errors += [fault for name in annexes for fault in _annex_faults(name, annexes[name])]
+    errors += [fault for name in annexes for fault in _annex_faults(name, annexes[name], known)]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
     filters, wrong_filters = parse_filters(tables_of_filters, is_local=True)
     alerts, wrong_alerts = _alerts(document, metrics)
@@ -414,9 +414,10 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     errors += [fault for name, faults in FAULTS.items() if tables[name] is not None for fault in faults(tables[name])]
     if errors:
         listed = "\n  ".join(errors)
-        raise UserError(
-            "bad-settings", f"{where} cannot be used:\n  {listed}", "correct these and start again; nothing was changed"
-        )
+        mend = "correct these and start again; nothing was changed"
+        if f"E03 {NAME}: is missing" in errors:
+            mend += '. A node needs a name: --name NAME, or name = "NAME" in [node] of its file, as weft up --example has it'
+        raise UserError("bad-settings", f"{where} cannot be used:\n  {listed}", mend)
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     is_told = tables["node"].level != "root" or bool(tables["node"].config and "metric" not in document)
@@ -434,24 +435,34 @@ def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[A
     return parse_alerts(document.get("alert", {}), {spec.name: spec.detail for spec in metrics})
 
 
+NAME: Final = "node.name"
+
+
 def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) -> Any:
     try:
         return msgspec.convert(document.get(name, {}), kind)
     except msgspec.ValidationError as error:
-        errors.append(f"E04 [{name}]: {error}")
+        errors += _mistakes(name, document.get(name, {}), kind, error)
         return None
 
 
-def _annex_faults(name: str, table: Any) -> Iterator[str]:
+def _mistakes(name: str, table: Any, kind: Any, error: msgspec.ValidationError) -> list[str]:
+    """All mistakes of a table; where only the table as a whole is wrong, what its type says of it."""
+    from weft.node.mistakes import mistakes_in  # only where something is wrong
+
+    return list(mistakes_in(name, table, kind)) or [f"E04 {name}: {error}"]
+
+
+def _annex_faults(name: str, table: Any, known: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with a table that is not Weft's own: no installed annex has it, or its contents are invalid."""
     annex = installed.load(name)
     if annex is None:
-        yield f"E02 unknown table [{name}]"
+        yield f"E02 {name}: [{name}] is no table{nearest(name, known)}"
         return
     try:
         msgspec.convert(table, annex.settings)
     except msgspec.ValidationError as error:
-        yield f"E04 [{name}]: {error}"
+        yield from _mistakes(name, table, annex.settings, error)
 
 
 def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable | None) -> list[str]:

@@ -7,6 +7,7 @@ from collections import deque
 from typing import Final
 
 from weft.base.errors import UserError
+from weft.shell.listening import with_loopback
 
 BLOCK: Final = 10  # ports of one node
 LAST: Final = 60_000
@@ -16,7 +17,9 @@ _KEPT_MAX: Final = 64  # the largest fabric needs 18; after 64 blocks the first 
 
 
 def free_blocks(count: int, start: int = 27_500, host: str = "127.0.0.1", ports: int = BLOCK) -> list[int]:
-    """`count` bases of blocks of `ports` ports that are free at an address of this machine, from `start` upward.
+    """`count` bases of blocks of `ports` ports that are free at an address of this machine and on its loopback, from `start` up.
+
+    A node binds both: its pages, and its doors for programs, are on loopback wherever it listens.
 
     They stay reserved for this process until it ends, even after an `exec`, or until it has reserved 64 later blocks: this
     function gives them to no other process. A program that binds a port without this function is not hindered.
@@ -43,7 +46,7 @@ def _take(base: int, ports: int, host: str) -> bool:
             break
         guards.append(guard)
     else:
-        if all(_is_free(port, host) for port in range(base, last + 1)):
+        if all(_is_free(port, at) for at in with_loopback(host) for port in range(base, last + 1)):
             _keep(guards)
             return True
     for guard in guards:

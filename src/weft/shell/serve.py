@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
+from weft.base.errors import StorageFailed, UserError, WeftError, exit_code, why_unread
 from weft.base.printable import clean
 from weft.cores.topology import messages as topology
 from weft.lake.arrow import load_alone
@@ -86,7 +86,7 @@ def founded(settings: NodeSettings) -> NodeSettings:
     try:
         text = Path(path).read_text("utf-8") if path else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError("no-file", f"{path} cannot be read: {error}", "another --config") from None
+        raise UserError("no-file", f"{path} cannot be read: {why_unread(error)}", "another --config") from None
     fleet: Fleet = fleet_of(text, path, is_of_root=True)
     return msgspec.structs.replace(settings, pairs=to_pairs(fleet), follows=True)
 
