@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.base.chance import Chance
 from weft.base.effects import Disconnect, Perform, Persist, Send, Source, Tell
+from weft.base.identity import next_era
 from weft.base.now import SECOND, Now, seconds
 from weft.base.records import Record
 from weft.cores.catalog.context import BRIDGE, CALLS, DIAL, EVENTS, RELAY, ROUTER
@@ -48,7 +49,7 @@ class Node:
         self.start(at)
 
     def start(self, at: int) -> None:
-        self.era += 1
+        self.era = next_era(WALL + at, self.era)  # as large as a real one: numbers are made from it
         self.core = Catalog(self.settings, bytes([self.number] * 16), self.era, Chance(f"{self.name}/{self.era}"))
         self.core.restore(list(enumerate(self.disk, 1)), Now(at, WALL + at))
         self.core.command(Ports(5246, 5247, 5248, 5249), Now(at, WALL + at))

@@ -5,7 +5,6 @@ Who subscribes to `net/green/room/` at this broker gets what services of `green`
 by network, publisher, instance and number; a broker that has seen it before drops it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -19,7 +18,6 @@ from weft.wire.catalog import bridges as wire
 from weft.wire.catalog.messages import Subscription
 
 PREFIX: Final = b"net/"
-ERA_BITS: Final = 32
 Seen = tuple[str, str, str, int]
 
 
@@ -40,7 +38,8 @@ class Crossing:
         """By topic subscribed to here: (network, prefix); an empty network means all networks."""
         self._announced: set[tuple[str, str, str]] = set()
         """(network of the link, network, prefix) subscriptions that were sent."""
-        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._number = context.era
+        """Of the last publication. Eras are microseconds, so a later start begins above all that were given."""
         self._seen: dict[Seen, None] = {}
 
     # Subscriptions
@@ -112,12 +111,9 @@ class Crossing:
                 self._say(link, header, frames)
 
     def _header(self, key: tuple[str, str]) -> wire.Pub:
-        if len(self._numbers) > limits.VALUES_MAX:
-            self._numbers.clear()
-        self._numbers[key] += 1
-        number = (self._context.era << ERA_BITS) + self._numbers[key]
+        self._number = (self._number + 1) % wire.COUNT_MAX
         net = self._context.settings.net
-        return wire.Pub(net=net, publisher=key[0], instance=key[1], seq=number, path=(net,))
+        return wire.Pub(net=net, publisher=key[0], instance=key[1], seq=self._number, path=(net,))
 
     def heard(self, link: Link, header: wire.Pub, frames: tuple[bytes, ...], now: Now) -> None:
         """A service of another network has published something."""

@@ -33,7 +33,8 @@ _HEADER_AT: Final = 2  # behind the command and the time
 Net = Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")]
 Name = Annotated[str, Meta(max_length=255)]
 Epoch = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
-Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+COUNT_MAX: Final = 1 << 53  # what every reader of JSON takes exactly
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Path = Annotated[tuple[Net, ...], Meta(max_length=16)]
 Topic = Annotated[str, Meta(max_length=1024)]
 
