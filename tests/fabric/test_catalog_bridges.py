@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import zmq
+import zmq.asyncio
 
 from tests.client.node import in_loop
 from weft.catalog import CallFailed, CatalogError, Client, NotFound
@@ -116,6 +118,23 @@ async def _listed(at: Networks, net: str) -> list[str] | None:
         return None
 
 
+async def published(client: Client, name: str, topic: bytes) -> bytes:
+    """Subscribe to a topic at the client's broker, and let the service publish until something comes."""
+    context = zmq.asyncio.Context()
+    subscription = context.socket(zmq.SUB)
+    try:
+        target = await client.events()
+        subscription.connect(target.endpoint)
+        subscription.setsockopt(zmq.SUBSCRIBE, topic)
+        while not await subscription.poll(100):
+            await client.call(name, "read", "hall")
+        return (await subscription.recv_multipart())[0]
+    finally:
+        subscription.close(0)
+        context.term()
+
+
+@pytest.mark.proves("BRI-009", part="between brokers that start now, whose numbers are as large as they are")
 @pytest.mark.proves("BRI-001", "BRI-004", "BRI-011", "BRI-013", "CAT-036")
 @in_loop
 async def test_three_networks_find_and_call_each_other_and_one_is_cut_off_and_back(tmp_path: Path) -> None:
@@ -126,6 +145,9 @@ async def test_three_networks_find_and_call_each_other_and_one_is_cut_off_and_ba
         async with Client(at.broker("blue")) as client:
             assert (b"green hall",) == await client.call("thermo-green@green", "read", "hall")
             assert (b"red hall",) == await client.call("thermo-red@red", "read", "hall")
+            for net in ("green", "red"):
+                topic = f"net/{net}/room/".encode()
+                assert topic + b"hall" == await published(client, f"thermo-{net}@{net}", topic)
             with pytest.raises(CallFailed) as wrong:
                 await client.call("thermo-green@green", "nothing")
             assert "unknown-endpoint" == wrong.value.code
