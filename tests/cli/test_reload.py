@@ -1,6 +1,7 @@
 """`weft reload`: a running node follows [store], [catalog] and [doc] of its changed file; what it cannot have, it says (OPS-007)."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, until
 from weft.base.errors import UserError
-from weft.cli.asking import order, page_of, status_of, try_status
+from weft.cli.asking import order, page_of, post, status_of, try_status
 from weft.cli.reload import reload
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
@@ -158,7 +159,49 @@ def test_a_file_that_cannot_be_used_is_refused(node: Running, tmp_path: Path) ->
 def test_what_is_no_file_of_this_node_is_refused_and_nothing_follows(body: bytes, status: int, told: str) -> None:
     heard: list[Any] = []
     desk = Reloading(settings_of({"node": {"name": "a", "level": "root"}}), 7, heard.append)
+    desk.is_ours = lambda *_: True
     answer = desk.take(Request("POST", "/reload", body=body))
     assert status == answer.status
     assert json.loads(answer.body)["text"].startswith(told)
     assert (None, []) == (desk.following, heard)
+
+
+@pytest.mark.proves(
+    "SEC-002", part="who is no program of the node's own user names no command, on an open fabric neither"
+)
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"notify": {"me": {"command": ["/tmp/evil"]}}},
+        {"catalog": {"checks": [{"service": "*", "command": ["/tmp/evil"]}]}},
+        {"export": {"me": {"prometheus": "http://10.0.0.1/"}}},
+    ],
+)
+def test_neither_a_login_nor_the_token_nor_another_user_changes_the_file_of_a_node(table: dict[str, Any]) -> None:
+    """Any user of the machine of an open node let it run a command of theirs, as an alert's; so did who had a login."""
+    heard: list[Any] = []
+    desk = Reloading(settings_of({"node": {"name": "a", "level": "root"}}), 7, heard.append)
+    body = json.dumps({"node": {"name": "a", "level": "root"}, **table}).encode()
+    for peer in ("127.0.0.1", "192.168.1.44", ""):  # of neither this kernel has a connection
+        headers = {"authorization": "Bearer x"}
+        request = Request("POST", "/reload", headers=headers, peer=peer, ports=(1, 2), host="127.0.0.1", body=body)
+        assert 403 == desk.take(request).status
+    assert (None, []) == (desk.following, heard)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_of_this_machine_is_refused_and_this_one_obeyed(node: Running) -> None:
+    document = {"node": {"name": "r1", "level": "root", "port": node.port, "beacons": False}, "store": {}}
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:  # it ends without the tests' own clean-up
+        os.setuid(65_534)
+        try:
+            post(node.port, "reload", document)
+            os.write(writer, b"taken")
+        except UserError as refused:
+            os.write(writer, refused.text.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"programs of its own user" in os.read(reader, 1_000)
+    assert ["store"] == post(node.port, "reload", document)["tables"]

@@ -54,7 +54,8 @@ def login(*, port: AskedPort = PORT, who: str = "", span: str = "8h", json: Flag
     """Print an address at which a browser may make changes in the console, for a while: `weft console login --who anna`.
 
     Only the user who runs the node may ask, on its machine. The part behind `#` is a key: until it expires or the node
-    restarts, its holder may do at this node whatever the command line may. Each change is recorded with the name.
+    restarts, its holder may do at this node whatever the command line may, but weft reload and further logins. Each change
+    is recorded with the name.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.

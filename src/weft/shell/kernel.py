@@ -46,7 +46,7 @@ def _written(address: Address, family: socket.AddressFamily) -> str:
     try:
         raw = socket.inet_pton(family, host)
     except OSError:
-        if family != socket.AF_INET6 or ":" in host:
+        if family != socket.AF_INET6 or ":" in host or not host:
             return ""
         raw = bytes(10) + b"\xff\xff" + socket.inet_pton(socket.AF_INET, host)  # IPv4 over an IPv6 socket
     words = (int.from_bytes(raw[at : at + 4], "little") for at in range(0, len(raw), 4))
