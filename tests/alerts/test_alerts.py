@@ -1,5 +1,6 @@
 """The root's alerts: what fires in the fleet is known once, and whoever is to be told is told, over crashes (MET-004)."""
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -299,6 +300,22 @@ def test_what_cannot_be_read_is_counted() -> None:
     root = Root()
     root.order(Hear(PI, "alert.raised", b'{"name":'))
     assert ([], 1) == (root.sent, root.core.counts["unreadable"])
+
+
+@pytest.mark.parametrize("field", ["value", "limit", "since"])
+@pytest.mark.parametrize("number", [1 << 64, -(1 << 63) - 1, 10**30, 10**400])
+def test_a_number_that_no_journal_holds_is_counted(field: str, number: int) -> None:
+    """An alert with such a number ended the root of whoever told it, at each start again."""
+    root = Root()
+    for key, alert in (
+        ("alert.raised", FULL),
+        ("alert.cleared", {**FULL, "at": WALL_MS, "why": "back"}),
+        ("alert.firing", {"alerts": [FULL]}),
+    ):
+        told = json.loads(json.dumps(alert))
+        (told["alerts"][0] if "alerts" in told else told)[field] = number
+        root.order(Hear(PI, key, json.dumps(told).encode()))
+    assert ({"unreadable": 3}, []) == (dict(root.core.counts), root.sent)
 
 
 def test_ids_are_of_node_condition_series_and_beginning() -> None:

@@ -72,11 +72,13 @@ KEYS: Final = frozenset(_KINDS)
 
 
 def decode(key: str, payload: bytes) -> AlertRaised | AlertCleared | AlertsFiring | None:
-    """The alerts in an event of any node; None: it cannot be read."""
+    """The alerts in an event of any node; None: it cannot be read, or has a number that no record of a journal can hold."""
     try:
-        return _KINDS[key].decode(payload)
-    except (ValueError, *UNREADABLE):
+        found = _KINDS[key].decode(payload)
+        msgspec.msgpack.encode(found)  # numbers in JSON may have any length
+    except (ValueError, OverflowError, *UNREADABLE):
         return None
+    return found
 
 
 def ident(origin: bytes, alert: Alert) -> str:
