@@ -13,6 +13,7 @@ from weft.base.errors import OurFault, PeerError, UserError
 from weft.base.memories import Memories
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord
+from weft.base.settings import parse_toml
 from weft.cores.configuration.messages import FollowParent
 from weft.cores.document import memory
 from weft.cores.document.fold.schema import Schema
@@ -93,6 +94,18 @@ def test_the_schema_of_a_session_is_bounded_before_it_is_parsed(text: str) -> No
     with pytest.raises(UserError) as refused:
         Schema.load(text)
     assert "bad-schema" == refused.value.code
+
+
+@pytest.mark.proves("SEC-044")
+@pytest.mark.parametrize("end", ["\x85", "\u2028", "\u2029"])
+def test_a_line_of_toml_ends_at_its_line_feed_and_at_no_other_character(end: str) -> None:
+    """A small file with such characters took the parser minutes: each piece of its one line was within the bounds."""
+    key = f'"{end}"' + ".a" * 30
+    with pytest.raises(ValueError, match="too deeply dotted"):
+        parse_toml(".".join([key] * 100) + " = 1")
+    with pytest.raises(ValueError, match="too long"):
+        parse_toml(f'a = "{(end + "x" * 1_000) * 5}"')
+    assert {"a": end} == parse_toml(f'a = "{end}"')
 
 
 @pytest.mark.proves("CHK-019")

@@ -313,6 +313,18 @@ def test_a_hostile_line_is_not_read_over_and_over() -> None:
     assert Refused("undecodable") == OpenMetricsParser(READING).read(line)
 
 
+@pytest.mark.parametrize("much", [b"7", b"0", b".7", b"-", b"7e7"])
+def test_a_hostile_number_is_not_read_over_and_over(much: bytes) -> None:
+    """One line of digits that is no number took an import five minutes."""
+    text = (much * (60 << 10))[: 60 << 10] + b"x"
+    line = b"1795226590369 source=h value=" + text + b" detail=CPU config-name=p type=basic"
+    assert Refused("bad-number", "h") == dcamp().read(line)
+    assert Refused("bad-number") == OpenMetricsParser(READING).read(b"m " + text + b" 1795226590")
+    table = CsvParser(READING)
+    table.read(b"at,value")
+    assert Refused("bad-number") == table.read(b"1795226590369," + text)
+
+
 @pytest.mark.parametrize(
     "text, expected",
     [

@@ -8,7 +8,7 @@ from weft.lake.importing.limits import NS_PER_S
 from weft.lake.schemas import LONG_MAX
 
 _WHOLE: Final = re.compile(r"([+-]?[0-9]{1,19})(?:\.0*)?")
-_REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DECIMAL: Final = re.compile(r"(-?)([0-9]{1,19})(?:\.([0-9]{0,40}))?")
 _DATE: Final = re.compile(r"([^.,]{10,40})[.,]([0-9]{1,40})(.*)")
 _SCALES: Final = ((10**11, NS_PER_S), (10**14, 1_000_000), (10**17, 1_000))
