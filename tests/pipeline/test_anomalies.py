@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -197,6 +198,14 @@ def test_what_is_odd_is_what_plain_python_calls_odd(spark: SparkSession, wanted:
     scores = [row["score"] for row in rows if row["kind"] in ("high", "low", "missing")]
     assert all(score > 6 for score in scores)
     assert {7} == {row["batch"] for row in rows}
+
+
+def test_a_judged_hour_is_compared_with_a_row_for_each_hour_not_for_each_minute(spark: SparkSession) -> None:
+    minutes, _, when = frames(spark, made())
+    rows = judged_by.compared(minutes, when).selectExpr("series", "hour", "before", "size(means) AS n").toArrow()
+    seen = Counter(zip(rows["series"].to_pylist(), rows["hour"].to_pylist(), strict=True))
+    assert 24 < max(seen.values()) <= 30
+    assert 60 == max(rows["n"].to_pylist())
 
 
 def only_the_day_before(patch: pytest.MonkeyPatch) -> None:

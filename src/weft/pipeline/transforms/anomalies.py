@@ -49,11 +49,7 @@ def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     Grain and key: (node, series, hour). Columns: those, then low and high; and structs with median and mad: `day` of the
     24 hours before, `same` of the same hour of 7 days, null if there are too few windows. `minutes` is `gold.rollup_1m`.
     """
-    before = _before(minutes.where("n > 0"), judged).withColumn("mean", F.col("sum") / F.col("n"))
-    means = before.groupBy(*_KEY).agg(
-        F.array_sort(F.collect_list(F.when(F.col("is_day"), F.col("mean")))).alias("day"),
-        F.array_sort(F.collect_list(F.when(F.col("is_same"), F.col("mean")))).alias("same"),
-    )
+    means = compared(minutes, judged).groupBy(*_KEY).agg(*[_sorted_means(name) for name in ("day", "same")])
     known = means.select(*_KEY, *[_spread(name).alias(name) for name in ("day", "same")])
     return known.where("day is not null or same is not null").select(
         *_KEY,
@@ -62,6 +58,29 @@ def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
         "day",
         "same",
     )
+
+
+def compared(minutes: DataFrame, judged: DataFrame) -> DataFrame:
+    """The means of a minute that each judged hour is compared with: at most 30 rows, each with those of one hour.
+
+    Grain and key: (node, series, hour, before). Columns: those, then is_day, is_same, means. `minutes` is
+    `gold.rollup_1m`. A row for each minute would be 1,860 rows of a judged hour, for which a driver has no memory.
+    """
+    before = F.broadcast(_before(judged))
+    mean = (F.col("sum") / F.col("n")).alias("mean")
+    lists = (
+        minutes.where("n > 0")
+        .select("node", "series", F.date_trunc("hour", "window_start").alias("before"), mean)
+        .join(before, ["node", "before"], "left_semi")
+        .groupBy("node", "series", "before")
+        .agg(F.collect_list("mean").alias("means"))
+    )
+    return lists.join(before, ["node", "before"]).select(*_KEY, "before", "is_day", "is_same", "means")
+
+
+def _sorted_means(name: str) -> Column:
+    lists = F.collect_list(F.when(F.col(f"is_{name}"), F.col("means")))
+    return F.array_sort(F.flatten(lists)).alias(name)
 
 
 def stretches(minutes: DataFrame, usual: DataFrame) -> DataFrame:
@@ -92,9 +111,10 @@ def usual_hours(hours: DataFrame, judged: DataFrame) -> DataFrame:
     Grain and key: (node, series, hour). Columns: those, then group, is_over, n_usual, resets_usual, spread_usual.
     `hours` is `gold.rollup_1h`.
     """
-    before = _before(hours, judged)
     return (
-        before.groupBy(*_KEY)
+        hours.withColumnRenamed("window_start", "before")
+        .join(F.broadcast(_before(judged)), ["node", "before"])
+        .groupBy(*_KEY)
         .agg(
             F.max("group").alias("group"),
             F.max("is_over").alias("is_over"),
@@ -151,15 +171,17 @@ def unmuted(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataF
 _COLUMNS: Final = tuple(name for name in ANOMALIES.schema.names if name not in ("batch", "day"))
 
 
-def _before(windows: DataFrame, judged: DataFrame) -> DataFrame:
-    """For each hour the windows that it is compared with: of the 24 hours before, or of the same hour of 7 days."""
-    joined = windows.alias("w").join(
-        F.broadcast(judged).alias("j"),
-        F.expr("w.node = j.node and window_start < hour and window_start >= hour - interval 7 days"),
-    )
-    is_day = F.expr("window_start >= hour - interval 24 hours").alias("is_day")
-    is_same = F.expr("hour(window_start) = hour(hour)").alias("is_same")
-    return joined.select("w.*", "j.hour", "j.is_over", is_day, is_same).where("is_day or is_same")
+def _before(judged: DataFrame) -> DataFrame:
+    """The hours that each judged hour is compared with: the 24 before it, and the same one of the 7 days before.
+
+    Grain and key: (node, hour, before). Columns: those, then is_over, is_day, is_same.
+    """
+    hours = F.explode(F.array(*map(F.lit, (*range(1, 25), *range(48, 169, 24)))))
+    back = judged.select("node", "hour", "is_over", hours.alias("back"))
+    return back.select(
+        "node", "hour", F.expr("hour - make_interval(0, 0, 0, 0, back)").alias("before"),
+        "is_over", (F.col("back") <= 24).alias("is_day"), (F.col("back") % 24 == 0).alias("is_same"),
+    )  # fmt: skip
 
 
 def _middle(sorted_: Column) -> Column:
