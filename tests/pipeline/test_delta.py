@@ -15,7 +15,8 @@ from weft import __version__
 from weft.base.errors import OurFault, UserError
 from weft.lake.layout import Layout
 from weft.pipeline import batch, sampled
-from weft.pipeline.delta import LeaseLost, Tables
+from weft.pipeline.delta import Tables
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.marks import commits_of
 from weft.pipeline.runner import refuse_odd
 from weft.pipeline.tables import EDGES, SAMPLES, STAGES, VALUES

@@ -18,8 +18,8 @@ from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import Checkpoint, read_record
 from weft.pipeline.coverage import Coverage
-from weft.pipeline.delta import LeaseLost
 from weft.pipeline.kinds import KINDS, Kind
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.marks import Mark, newest_mark
 from weft.pipeline.mending.repair import Repair, repair
 from weft.pipeline.tables import SAMPLES

@@ -1,10 +1,14 @@
 """Commits that a driver writes itself, so that they do not list the log: deltalake reads them as its own (LAK-031, PIP-103)."""
 
+import errno
 import json
 import shutil
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -12,7 +16,8 @@ from tests.pipeline.plain import lake_of
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline import delta
-from weft.pipeline.delta import LeaseLost, Tables, made_by_us
+from weft.pipeline.delta import Tables, made_by_us
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.logdigests import log_proofs
 from weft.pipeline.tables import PROGRESS, SAMPLES, Table
 from weft.pipeline.upkeep import compact
@@ -101,6 +106,46 @@ def test_a_commit_that_cannot_be_synced_is_not_made(lake: Layout, monkeypatch: p
     monkeypatch.undo()
     assert before == DeltaTable(root_of(lake)).version()
     assert [] == list((root_of(lake) / "_delta_log").glob("*#*"))
+    take(tables, 2)
+    assert [0, 1, 2] == batches_in(lake)
+
+
+@pytest.mark.parametrize("call", ["write_bytes", "rename"])
+def test_of_files_that_a_full_disk_refuses_none_is_left(
+    lake: Layout, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """A driver is started again and again while the disk is full: each attempt would leave less room to the others."""
+    tables = tables_of(lake)
+    tables.handle(SAMPLES)
+    days = [{"day": date(2026, 11, day), "batch": 0} for day in (21, 22)]
+    real, left = getattr(Path, call), [1]
+
+    def refuse(file: Path, *how: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device", str(file))
+        return real(file, *how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, call, refuse)
+        with pytest.raises(OSError, match="No space left"):
+            tables.append_rows(SAMPLES, 0, days, {})
+    assert [] == list(tables.path(SAMPLES).rglob("*.parquet"))
+    tables.append_rows(SAMPLES, 0, days, {})
+    assert 2 == DeltaTable(tables.path(SAMPLES)).to_pyarrow_table().num_rows
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_no_commit_names_a_file_that_is_gone(lake: Layout, *, is_plain: bool) -> None:
+    """As when the clock was set forward by years, and vacuum took a file of this minute for an old one."""
+    tables = tables_of(lake)
+    grow(tables, 0, 2)
+    tables._logs[PROGRESS.full_name].is_plain = is_plain
+    rows = pa.Table.from_pylist([{"job": "samples", "batch": 2}], PROGRESS.schema.arrow())
+    (file,) = made = tables.write_rows(PROGRESS, rows, 2)
+    (root_of(lake) / file.path).unlink()
+    with pytest.raises(FileNotFoundError):
+        tables.commit(PROGRESS, 2, made, {})
     take(tables, 2)
     assert [0, 1, 2] == batches_in(lake)
 
@@ -198,6 +243,68 @@ def test_a_driver_that_slept_until_its_version_was_deleted_commits_nothing(lake:
         take(sleeping, 3)
     assert 99 == min(int(file.stem) for file in (root_of(lake) / "_delta_log").glob("*.json") if file.stem.isdigit())
     assert list(range(BATCHES)) == batches_in(lake)
+
+
+ASKED: dict[str, Callable[[Tables], object]] = {
+    "files": lambda tables: tables.files(PROGRESS),
+    "chosen files": lambda tables: tables.files(PROGRESS, "batch = 1"),
+    "handle": lambda tables: tables.handle(PROGRESS),
+    "last batch": lambda tables: tables.committed(PROGRESS),
+    "statistics": lambda tables: list(tables.statistics(PROGRESS, "max.batch")),
+    "rows of a batch": lambda tables: tables.rows_of_batch(PROGRESS, 1),
+    "lease": lambda tables: tables.commit(PROGRESS, 3, [], {}),
+    "mark": lambda tables: tables.mark(PROGRESS, 3, {}),
+    "commit": lambda tables: take(tables, 3),
+}
+ENDING_WITH_THE_LOOK = ("files", "lease", "last batch")
+
+
+@pytest.mark.proves("PIP-023", part="whoever slept while the log dropped what it knew is refused by name")
+@pytest.mark.prove("hundreds of commits")
+@pytest.mark.parametrize(
+    ("name", "is_seen"),
+    [*((name, True) for name in ASKED), *((name, False) for name in ASKED if name not in ENDING_WITH_THE_LOOK)],
+)
+def test_whatever_is_asked_of_a_log_that_has_dropped_the_known_version_is_refused(
+    slept: tuple[Layout, Tables], name: str, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
+) -> None:
+    """Also if it is dropped between the look and what comes behind it."""
+    _, sleeping = slept
+    log = sleeping._logs[PROGRESS.full_name]
+    if not is_seen:
+        monkeypatch.setattr(log, "look", monkeypatch.undo)
+    with pytest.raises(LeaseLost):
+        ASKED[name](sleeping)
+
+
+@pytest.fixture
+def slept(lake: Layout) -> tuple[Layout, Tables]:
+    sleeping = tables_of(lake)
+    grow(sleeping, 0, 3)
+    grow(tables_of(lake), 3, BATCHES)
+    for version in range(99):
+        (root_of(lake) / "_delta_log" / f"{version:020d}.json").unlink()
+    return lake, sleeping
+
+
+@pytest.mark.proves(
+    "PIP-023", part="a batch that another driver has committed since this one began it is not made twice"
+)
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 2)])
+def test_a_batch_that_another_driver_committed_meanwhile_is_not_made_twice(
+    lake: Layout, before: int, after: int
+) -> None:
+    """Where locks do not reach, the older one of two drivers may be the faster one."""
+    grow(tables_of(lake), 0, 2)
+    old, new = tables_of(lake, before), tables_of(lake, after)
+    assert 1 == new.committed(PROGRESS) == old.committed(PROGRESS)
+    take(old, 2)
+    with pytest.raises(LeaseLost, match="batch 2"):
+        take(new, 2)
+    assert [0, 1, 2] == batches_in(lake)
+    assert 2 == new.committed(PROGRESS)
+    take(new, 3)
+    assert [0, 1, 2, 3] == batches_in(lake)
 
 
 @pytest.mark.proves("PIP-103")

@@ -22,7 +22,8 @@ from weft.cli.lake_keep import compact as compact_by_hand
 from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
 from weft.pipeline import digests
-from weft.pipeline.delta import PARQUET, REMOVALS, LeaseLost, Tables, configuration_of
+from weft.pipeline.delta import PARQUET, REMOVALS, Tables, configuration_of
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.tables import ALL, EDGES, PROGRESS, ROLLUP_1H, SAMPLES, STAGES, Table
 from weft.pipeline.upkeep import compact, rewrite, vacuum
 from weft.pipeline.upkeep.compact import Bundle, bundles

@@ -19,19 +19,20 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
-from weft.base.errors import OurFault, UserError, WeftError
+from weft.base.errors import OurFault, UserError
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline.digests import Proved, refuse_damaged, with_digest
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
 from weft.pipeline.scan import WHOLE
-from weft.pipeline.tablelog import CHECKPOINT_COMMITS, Overrun, TableLog, sync_names, unfinished
+from weft.pipeline.tablelog import CHECKPOINT_COMMITS, TableLog, sync_names, unfinished
 from weft.pipeline.tables import ADOPTING, Table
 from weft.pipeline.transforms.columns import batch_in_name, columns
 from weft.pipeline.versions import paths_of
@@ -73,12 +74,6 @@ CONFLICT: Final = "Concurrent transaction failed"
 """The text of deltalake's error when another process committed under our app id."""
 
 
-class LeaseLost(WeftError):
-    """Another driver has taken over; nothing was committed (PIP-023). The process then ends with exit code 76."""
-
-    code = "lost-lease"
-
-
 class DataFile(NamedTuple):
     """A file that a transaction can name."""
 
@@ -101,6 +96,8 @@ class Tables:
         # The real path, without symbolic links, because the log has it: else a commit would not find files to replace.
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._logs: dict[str, TableLog] = {}
+        self._marks: dict[str, int | None] = {}
+        """By table: the last batch that it had when this writer asked, until its next commit."""
         self._proved: defaultdict[str, Proved] = defaultdict(Proved)
         """By table."""
         self.commit_s = 0.0
@@ -131,7 +128,7 @@ class Tables:
     def committed(self, table: Table) -> int:
         """The last batch of this writer that the table has, -1 before the first."""
         assert self.writer is not None
-        version = self._log(table).app_version(self.writer.app(table))
+        version = self._marks[table.full_name] = self._log(table).app_version(self.writer.app(table))
         return -1 if version is None else version
 
     def write(
@@ -149,15 +146,13 @@ class Tables:
         if is_small:
             return self._write_here(table, chosen.toArrow(), partitions, attempt)
         staging = self.path(table) / STAGING / attempt
-        chosen.write.partitionBy(*partitions).parquet(str(staging))
-        try:
+        with _all_or_none(self.path(table), attempt):
+            chosen.write.partitionBy(*partitions).parquet(str(staging))
             return [
                 moved
                 for number, file in enumerate(sorted(staging.rglob("*.parquet")))
                 if (moved := _moved(self.path(table), table, file, f"{attempt}-{number:04d}.parquet")) is not None
             ]
-        finally:
-            shutil.rmtree(staging)
 
     def write_rows(self, table: Table, rows: "pa.Table", batch: int) -> list[DataFile]:
         """Like `write`, for rows that the driver itself has made."""
@@ -170,18 +165,19 @@ class Tables:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        written = []
-        for number, (value, part) in enumerate(_partitioned(rows, partitions)):
-            place = self.path(table)
-            if table.partition:
-                place /= f"{table.partition}={NO_PARTITION if value is None else value}"
-                LocalFiles().make_directories(place)
-            target = place / f"{attempt}-{number:04d}.parquet"
-            sink = pa.BufferOutputStream()
-            pq.write_table(part, sink, **PARQUET)
-            target.write_bytes(sink.getvalue())
-            footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-            written.append(data_file(self.path(table), table, target, footer))
+        written: list[DataFile] = []
+        with _all_or_none(self.path(table), attempt):
+            for number, (value, part) in enumerate(_partitioned(rows, partitions)):
+                place = self.path(table)
+                if table.partition:
+                    place /= f"{table.partition}={NO_PARTITION if value is None else value}"
+                    LocalFiles().make_directories(place)
+                target = place / f"{attempt}-{number:04d}.parquet"
+                sink = pa.BufferOutputStream()
+                pq.write_table(part, sink, **PARQUET)
+                target.write_bytes(sink.getvalue())
+                footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+                written.append(data_file(self.path(table), table, target, footer))
         return written
 
     def commit(
@@ -214,11 +210,15 @@ class Tables:
         self._transact(table, [], self._properties(table, batch, about))
 
     def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
-        """One transaction. The lease is checked in the same version of the table from which the transaction starts."""
+        """One transaction. Lease and last batch are checked in the same version of the table from which it starts."""
         from deltalake.exceptions import CommitFailedError
 
         log = self._log(table)
         self._check_lease(log)
+        assert self.writer is not None
+        seen = log.app_version(self.writer.app(table))
+        if seen != self._marks.pop(table.full_name, seen):  # a driver of any epoch, since this one asked
+            raise LeaseLost(f"another driver of {self.writer.job} has committed batch {seen} to {table.full_name}")
         began, before = time.perf_counter(), log.version
         try:
             if log.append(actions, properties, table.partitions):
@@ -226,8 +226,6 @@ class Tables:
             else:
                 transact(self.lake, table, handle := log.handle_as_known(), actions, properties)
                 log.restart(handle)
-        except Overrun as error:
-            raise LeaseLost(f"other drivers have committed thousands of times to {table.full_name}") from error
         except CommitFailedError as error:
             if CONFLICT in str(error):
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
@@ -356,6 +354,19 @@ class Tables:
         )
 
 
+@contextmanager
+def _all_or_none(root: Path, attempt: str) -> Iterator[None]:
+    """Deletes the files of an attempt that fails. On a full disk they would take the room that the next one needs."""
+    try:
+        yield
+    except BaseException:
+        for file in root.rglob(f"{attempt}-*"):
+            file.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(root / STAGING / attempt, ignore_errors=True)
+
+
 def _moved(root: Path, table: Table, file: Path, name: str) -> DataFile | None:
     """Move a file written by Spark to its place in the table below `root`; None if it has no rows."""
     import pyarrow.parquet as pq
@@ -384,15 +395,17 @@ def transact(
 
     before = handle.version()
     sync_names(lake.table(table.layer, table.name), actions)
-    handle.create_write_transaction(
-        actions,
-        "append",
-        handle.schema(),
-        table.partitions,
-        commit_properties=properties,
-        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-    )
-    note_commits(lake, table, before)
+    try:
+        handle.create_write_transaction(
+            actions,
+            "append",
+            handle.schema(),
+            table.partitions,
+            commit_properties=properties,
+            post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+        )
+    finally:  # a commit whose checkpoint could not be written is made all the same
+        note_commits(lake, table, before)
 
 
 def created(lake: Layout, table: Table) -> "DeltaTable":

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from weft.base.errors import UserError
+from weft.base.errors import UserError, WeftError
 from weft.lake.files import LocalFiles, put_here
 from weft.lake.layout import Layout
 
@@ -31,6 +31,12 @@ PROCESSES: Final = Path("/proc")
 LOCKS: Final = PROCESSES / "locks"
 MARK: Final = "\nlock:\t"
 """Part of `/proc/PID/fdinfo/FD` if the process holds a lock on that file. A process that waits for the lock lacks it."""
+
+
+class LeaseLost(WeftError):
+    """Another driver has taken over; nothing was committed (PIP-023). The process then ends with exit code 76."""
+
+    code = "lost-lease"
 
 
 def held(lake: Layout, job: str) -> str | None:

@@ -7,6 +7,9 @@ only. The lines are those that `deltalake` writes.
 
 `deltalake` still makes every hundredth commit, with the log's checkpoint, and each one that meets another writer's, because
 it knows which of them exclude each other. So it does if the table has a property, or a protocol, that is not ours.
+
+While a process sleeps, other drivers may commit so often that the log drops the version that it knows. Whatever it then asks
+or wants to commit is refused: LeaseLost.
 """
 
 import json
@@ -14,7 +17,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -23,6 +27,8 @@ import msgspec
 
 from weft import __version__
 from weft.lake.files import LocalFiles
+from weft.pipeline.lease import LeaseLost
+from weft.pipeline.logdigests import version_of
 from weft.pipeline.tables import LOG
 from weft.pipeline.versions import paths_of
 
@@ -34,10 +40,6 @@ WRITER_VERSION: Final = 2
 """The protocol of our tables. A later one may ask more of a commit than is written here."""
 _PLAIN: Final = re.compile(r"[\w=./-]+", re.ASCII)
 """Paths that the log has as they are; others would be URL-encoded."""
-
-
-class Overrun(Exception):
-    """While this process slept, so much was committed that the log has dropped the version it knew. Nothing is committed."""
 
 
 class _Transaction(msgspec.Struct):
@@ -58,7 +60,10 @@ class _Line(msgspec.Struct):
 
 
 class TableLog:
-    """One table: its newest version, the files and the applications' versions since `deltalake` last read them."""
+    """One table: its newest version, the files and the applications' versions since `deltalake` last read them.
+
+    Each method raises LeaseLost if the log has dropped the version that is known.
+    """
 
     def __init__(self, handle: "DeltaTable", root: Path, properties: Collection[str]) -> None:
         """`properties`: those that we give to a table."""
@@ -81,13 +86,16 @@ class TableLog:
 
     def look(self) -> None:
         """Read what others have committed since."""
-        while (file := self._file(self.version + 1)).exists():
-            self._note(file.read_bytes())
+        with self._unless_dropped():
+            while (file := self._file(self.version + 1)).exists():
+                self._note(file.read_bytes())
+        self._refuse_dropped()
 
     def app_version(self, app: str) -> int | None:
         """The last version of an application that is known, None if it has none."""
         if app not in self._apps:
-            self._apps[app] = self._handle.transaction_version(app)
+            with self._unless_dropped():
+                self._apps[app] = self._handle.transaction_version(app)
         return self._apps[app]
 
     def files(self) -> list[str]:
@@ -101,7 +109,8 @@ class TableLog:
         """The table at its newest version."""
         self.look()
         while self._handle.version() < self.version:
-            self._handle.update_incremental()
+            with self._unless_dropped():
+                self._handle.update_incremental()
             self.look()
         if self._handle.version() > self.version:  # the log has no commit behind the one that was known
             self.is_plain = False
@@ -113,14 +122,16 @@ class TableLog:
         """The table at the last version that was looked at: `deltalake` then judges by itself what came behind it."""
         from deltalake import DeltaTable
 
-        if self._handle.version() < self.version:
-            self._handle.update_incremental()
-        return self._handle if self._handle.version() == self.version else DeltaTable(self.root, version=self.version)
+        with self._unless_dropped():
+            if self._handle.version() < self.version:
+                self._handle.update_incremental()
+            known = self._handle.version() == self.version
+            return self._handle if known else DeltaTable(self.root, version=self.version)
 
     def append(self, actions: Sequence[Any], properties: "CommitProperties", partitions: list[str]) -> bool:
         """Commit these actions as the next version; False, and nothing is done, if `deltalake` has to do it.
 
-        What it says and the files that it names are durable before it has its name. Raises OSError, and Overrun.
+        What it says and the files that it names are durable before it has its name. Raises OSError.
         """
         is_checkpoint = (self.version + 2) % CHECKPOINT_COMMITS == 0
         files = [_line_of_file(action) for action in actions]
@@ -146,7 +157,7 @@ class TableLog:
             beside.unlink(missing_ok=True)
         if not self._file(self.version).exists():
             file.unlink()
-            raise Overrun(f"{file} would stand alone")
+            raise self._dropped()
         return True
 
     def _linked(self, beside: Path, file: Path) -> bool:
@@ -171,6 +182,24 @@ class TableLog:
                 self.is_plain = False
         self.version += 1
 
+    @contextmanager
+    def _unless_dropped(self) -> Iterator[None]:
+        """Replaces an error whose cause is that the log has dropped the version that is known."""
+        try:
+            yield
+        except Exception:
+            self._refuse_dropped()
+            raise
+
+    def _refuse_dropped(self) -> None:
+        if self._file(self.version).exists() or self._file(self.version + 1).exists():
+            return
+        if max((version_of(file.name) for file in (self.root / LOG).iterdir()), default=-1) > self.version:
+            raise self._dropped()
+
+    def _dropped(self) -> LeaseLost:
+        return LeaseLost(f"other drivers have committed thousands of times to {'.'.join(self.root.parts[-2:])}")
+
     def _file(self, version: int) -> Path:
         return self.root / LOG / f"{version:020d}.json"
 
@@ -184,10 +213,14 @@ def unfinished(root: Path) -> Iterable[Path]:
 
 
 def sync_names(root: Path, actions: Iterable[Any]) -> None:
-    """Make the names of a table's new files durable, before a commit has them. Raises OSError."""
-    for place in {
-        (root / unquote(action.path)).parent for action in actions if not hasattr(action, "deletion_timestamp")
-    }:
+    """Make the names of a table's new files durable, before a commit has them. Raises OSError, also if one of them is gone.
+
+    Vacuum goes by the dates of files. If the clock was set forward by years just now, it has deleted even new ones.
+    """
+    files = [root / unquote(action.path) for action in actions if not hasattr(action, "deletion_timestamp")]
+    for file in files:
+        file.stat()
+    for place in {file.parent for file in files}:
         LocalFiles().sync_directory(place)
 
 

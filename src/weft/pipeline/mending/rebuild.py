@@ -108,6 +108,7 @@ class Rebuild:
         """
         self._refuse()
         self.job.fold()
+        self._refuse()  # the fold has committed to tables that are replaced here
         try:
             for table in (self.wish.table, *DEPENDENT.get(self.wish.table.full_name, ())):
                 made = self._contents(table)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
 from weft.lake.layout import Layout
-from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, date_removed, partition_of, transact
+from weft.pipeline.delta import RETRIES, DataFile, date_removed, partition_of, transact
+from weft.pipeline.lease import LeaseLost
 from weft.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
     )
     date_removed(layout.table(wanted.table.layer, wanted.table.name), [file.path for file in wanted.remove])
     try:
-        transact(layout, wanted.table, delta, _actions(wanted, now_ms), properties)
+        transact(layout, wanted.table, delta, actions_of(wanted, now_ms), properties)
     except CommitFailedError as error:
         raise Overtaken(f"{wanted.table.full_name}: {error}") from error
     delta.update_incremental()
@@ -117,7 +118,8 @@ def _refuse_if_overtaken(delta: "DeltaTable", wanted: Exchange, epoch: int) -> N
         raise Overtaken(f"{wanted.table.full_name} no longer has {gone[0]}")
 
 
-def _actions(wanted: Exchange, now_ms: int) -> list[Any]:
+def actions_of(wanted: Exchange, now_ms: int) -> list[Any]:
+    """What the log says of an exchange."""
     from deltalake.transaction import AddAction, RemoveAction
 
     is_change = not wanted.is_rearranged
