@@ -1,5 +1,7 @@
 """A byte that changes in a table's log is found: each file of it has a digest elsewhere (FLD-030)."""
 
+import errno
+import io
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,15 @@ from deltalake import CommitProperties, DeltaTable
 
 from weft.base.chance import Chance
 from weft.base.errors import UserError
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline import delta, logdigests
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
 from weft.pipeline.logdigests import adopt_log, log_proofs
 from weft.pipeline.tables import SAMPLES
+from weft.pipeline.upkeep.keeper import may_pass
+from weft.pipeline.upkeep.log import Exchange, exchange
 from weft.pipeline.writer import Writer
 
 COMMITS = 105
@@ -115,6 +120,64 @@ def test_a_commit_whose_process_ended_before_its_digest_gets_it_at_the_next_star
     assert {f"_delta_log/{4:020d}.json": "unproved"} == faults(lake)
     monkeypatch.undo()
     tables_of(lake).handle(SAMPLES)
+    assert {} == faults(lake)
+
+
+def _of_a_batch(_: Layout, tables: Tables) -> None:
+    tables.mark(SAMPLES, 3, {})
+
+
+def _of_upkeep(lake: Layout, _: Tables) -> None:
+    exchange(lake, Exchange(SAMPLES, (), (), "compact", is_rearranged=True), 1)
+
+
+@pytest.mark.proves("FLD-030", part="a commit without a digest is never hidden by a later one that has it")
+@pytest.mark.parametrize(("commit", "batch"), [(_of_a_batch, 3), (_of_upkeep, 2)])
+@pytest.mark.parametrize("call", ["sync_directory", "make_directories"])
+def test_a_driver_ends_where_a_commit_is_made_and_its_disk_refuses_to_keep_it(
+    lake: Layout,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    commit: Callable[[Layout, Tables], object],
+    batch: int,
+) -> None:
+    tables = filled(lake, 3)
+
+    def refuse(_: LocalFiles, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, call, refuse)
+        with pytest.raises(UserError, match="No space left") as refused:
+            commit(lake, tables)
+    assert "storage-failed" == refused.value.code
+    assert not may_pass(refused.value), "the driver would go on behind it"
+    again = tables_of(lake)
+    assert batch == again.committed(SAMPLES)
+    again.mark(SAMPLES, 4, {})
+    assert {} == faults(lake)
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_added_by_the_next_start(
+    lake: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = filled(lake, 3)
+    real = Path.open
+
+    class Short(io.FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(data[:40])
+
+    def opened(file: Path, mode: str = "r", **how: Any) -> Any:
+        return (
+            Short(file, mode.replace("b", "")) if file.suffix == ".sha256" and "a" in mode else real(file, mode, **how)
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", opened)
+        with pytest.raises(UserError, match="No space left"):
+            tables.mark(SAMPLES, 3, {})
+    tables_of(lake).mark(SAMPLES, 4, {})
     assert {} == faults(lake)
 
 

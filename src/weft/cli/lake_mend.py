@@ -21,6 +21,7 @@ Streams = Annotated[list[str] | None, Parameter(name="--stream", negative="")]
 def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, json: Flag = False) -> None:
     """Make the checkpoint of a job anew from the state of its tables, after it was lost or replaced by an older copy.
 
+    First it removes what a power cut has left of a table's newest commit, as a driver does when it starts.
     All tables of the job go back to the last batch that all of them have; then `weft lake run` goes on there without
     doubling or skipping rows. The rest of the old checkpoint is kept beside the new one. A job that is whole is not
     changed. Needs no Java.
@@ -32,11 +33,16 @@ def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, j
         json: one JSON line per job.
     """
     from weft.pipeline.lease import Lease
+    from weft.pipeline.logtail import remove_torn
     from weft.pipeline.mending.repair import repair as mend
 
     layout = open_whole(lake)
     with Lease(layout, "samples") as lease:
         done = 0
+        for name, files in remove_torn(layout).items():
+            done += 1
+            line = f"{name}: {', '.join(files)} of its log had been torn by a power cut, and is removed"
+            _tell({"table": name, "removed": files}, [line], as_json=json)
         for repaired in mend(layout, _kinds(stream), lease.epoch, is_forced=force):
             done += 1
             _tell(repaired._asdict(), _repair_lines(repaired), as_json=json)
@@ -69,6 +75,7 @@ def rebuild(
     """
     from weft.pipeline.job import Job, JobOptions, SamplesJob
     from weft.pipeline.lease import Lease
+    from weft.pipeline.logtail import remove_torn
     from weft.pipeline.mending.rebuild import Rebuild, Wish, refuse_what_has_no_source
     from weft.pipeline.rules import rules_of
     from weft.pipeline.session import Options, session
@@ -78,6 +85,7 @@ def rebuild(
     refuse_what_has_no_source(kind, wanted)
     settings = settings_of(layout)
     with Lease(layout, "samples") as lease:
+        remove_torn(layout)
         options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
         spark = session(options._replace(settings=settings.spark_texts))
         try:

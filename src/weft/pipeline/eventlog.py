@@ -40,6 +40,7 @@ NAMES: Final = {
     "compacted": "info",
     "forgotten": "info",
     "upkeep-failed": "warning",
+    "log-mended": "warning",
 }
 """Every event, with its level."""
 
@@ -99,7 +100,8 @@ class Lookout:
         code = getattr(error, "code", type(error).__name__)
         if code in QUIET_CODES:
             return
-        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        cause = error.__cause__ or error
+        is_full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
         name = "full" if is_full else "lease-lost" if code == "lost-lease" else "batch-failed"
         self.say(name, code=code, why=str(error)[:1_000])
 

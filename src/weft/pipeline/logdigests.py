@@ -7,11 +7,13 @@
 The line of the checkpoint hint, which has no version, is in the newest list.
 
 After each commit of this program a line is added (`note_commits`), and one for a checkpoint of the log that was made with
-it. If the driver is killed in between, or a power cut loses a line, the next one adds it when it starts. Of several lines for one name the last
+it. If the driver is killed in between, or a power cut loses a line, the next one adds it when it starts; if the disk refuses
+it, the driver ends, because a later commit would hide that this one has no line. Of several lines for one name the last
 counts. Commits of other programs and of earlier versions have no line until somebody adopts them as they are; they are
 reported and never count as verified.
 """
 
+import errno
 import json
 import os
 import re
@@ -37,12 +39,26 @@ _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
 def note_commits(layout: Layout, table: Table, after: int) -> None:
-    """Make the commits after version `after` durable, and add them to the lists, except those of other programs."""
+    """Make the commits after version `after` durable, and add them to the lists, except those of other programs.
+
+    UserError `storage-failed` if the disk refuses.
+    """
+    try:
+        _note(layout, table, after)
+    except OSError as error:
+        text = f"{table.full_name}: a commit was made, and the disk refuses to keep it: {error}"
+        raise UserError(
+            "storage-failed", text, "look at the disk; weft lake run completes it when it starts"
+        ) from error
+
+
+def _note(layout: Layout, table: Table, after: int) -> None:
     log, version, files = _log_of(layout, table), after + 1, LocalFiles()
     fresh: list[str] = []
     while (file := log / f"{version:020d}.json").exists():
         checkpoint = log / f"{version:020d}.checkpoint.parquet"
-        made = [file.name, *([checkpoint.name, HINT] if checkpoint.exists() else [])]
+        derived = [checkpoint.name, HINT] if checkpoint.exists() else []
+        made = [file.name, *(name for name in derived if (log / name).exists())]
         for name in made:
             files.sync(log / name)
         if MARK in file.read_bytes():
@@ -134,7 +150,9 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
         LocalFiles().make_directories(directory)
     for number, text in lines.items():
         with (directory / f"{number:08d}.sha256").open("ab", buffering=0) as opened:
-            opened.write(b"\n" * bool(opened.tell()) + text.encode())
+            data = b"\n" * bool(opened.tell()) + text.encode()
+            if opened.write(data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), opened.name)
 
 
 def _drop_old(layout: Layout, table: Table) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from weft.pipeline.logdigests import version_of
 from weft.pipeline.tables import LOG
 
 if TYPE_CHECKING:
@@ -105,9 +106,11 @@ def _commit(table: "DeltaTable", commit: dict[str, Any]) -> Commit:
 
 
 def _last_checkpoint(log: Path) -> int:
-    """The version of the log's last checkpoint; -1: it has none."""
-    file = log / LAST
-    return int(json.loads(file.read_bytes())["version"]) if file.exists() else -1
+    """The version of the log's last checkpoint, as the hint says, else by the files; -1: it has none."""
+    try:
+        return int(json.loads((log / LAST).read_bytes())["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return max((version_of(file.name) for file in log.glob("*.checkpoint.parquet")), default=-1)
 
 
 def _commits_after(log: Path, version: int) -> list[Path]:

@@ -20,10 +20,11 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At
 from weft.lake.reader import SEGMENTS_MAX, Limits, Source
 from weft.pipeline.checkpoint import Checkpoint
-from weft.pipeline.delta import LeaseLost
+from weft.pipeline.eventlog import note
 from weft.pipeline.job import USUAL, Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
-from weft.pipeline.lease import Lease
+from weft.pipeline.lease import Lease, LeaseLost
+from weft.pipeline.logtail import remove_torn
 from weft.pipeline.remote import answers, is_remote
 from weft.pipeline.rules import verify
 from weft.pipeline.session import Options, is_local, is_running, session
@@ -81,6 +82,9 @@ GONE_AGAIN: Final = (
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
 REMOTE_AGAIN: Final = "check that the server runs; then weft lake run again, which continues where it was"
+FULL: Final = "No space left on device"
+"""Part of the errors of Spark and deltalake."""
+ROOM: Final = "make room on it, or look for its errors (dmesg); then weft lake run, which continues where it was"
 ENDING_S: Final = 2.0  # wait for Java's end: a killed process closes its sockets some time before it has ended
 STOPPING_S: Final = 15.0  # the same if Java may have been stopped by a signal: then it runs its hooks first
 ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
@@ -114,8 +118,8 @@ class Runner:
         `wait_s`: how many seconds to wait for another driver to end. `takes_over`: kill one that hangs (`Lease`).
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`,
-        `segment-gone`, `segment-changed`, `segment-unreadable`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's
-        Java has ended, or a cluster has no executor left). Any other error of a batch is raised unchanged.
+        `segment-gone`, `segment-changed`, `segment-unreadable`, `offset-mismatch`, `newer-lake`, `storage-failed` (74),
+        `unavailable` (3; Spark's Java has ended, or a cluster has no executor left). Any other error of a batch is raised unchanged.
         """
         refuse_odd(self.lake)
         with Lease(self.lake, LEASE, wait_s, self._ending, takes_over=takes_over) as lease:
@@ -129,9 +133,12 @@ class Runner:
                 raise
             except Exception as error:
                 is_stopping = self._ending.is_set()
-                if (why := _lost(spark, spark_options, STOPPING_S if is_stopping else ENDING_S)) is None:
+                lost = _lost(spark, spark_options, STOPPING_S if is_stopping else ENDING_S)
+                if (why := lost or _of_disk(self.lake, error)) is None:
                     raise
-                if not is_stopping:  # else the signal that stopped this driver also ended its Java: not an error
+                if not (
+                    lost and is_stopping
+                ):  # else the signal that stopped this driver also ended its Java: not an error
                     raise why from error
             finally:
                 if self._upkeep is not None:
@@ -141,6 +148,8 @@ class Runner:
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         verify(spark, self.options.rules)
+        for name, files in remove_torn(self.lake).items():
+            note(self.lake, "log-mended", table=name, files=files)
         self._upkeep = Upkeep(self.lake, epoch, settings_of(self.lake).keep)
         self._follow(spark, partial(self._take_turns, spark, epoch, once=once))
         if self._is_cut:
@@ -247,4 +256,14 @@ def _lost(spark: "SparkSession", options: Options, patience_s: float = ENDING_S)
 def _explained(error: WeftError) -> UserError:
     if isinstance(error, SegmentFault):
         return UserError(error.code, str(error), GONE_AGAIN)
-    return UserError("lost-lease", str(error), "weft lake run again, when the other driver has ended")
+    again = "weft lake run again, when the other driver has ended; if there is none, weft lake repair"
+    return UserError("lost-lease", str(error), again)
+
+
+def _of_disk(lake: Layout, error: Exception) -> UserError | None:
+    """The error to report if the disk has refused to read or to write; None if it has not."""
+    why = str(error).partition("\n")[0]
+    is_of_system = isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError)
+    if not is_of_system and FULL not in str(error):
+        return None
+    return UserError("storage-failed", f"the disk of {lake.root} refuses: {why}", ROOM)

@@ -1,6 +1,8 @@
 """Every table and every view of the pipeline, by its full name."""
 
+import os
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from weft.lake.layout import Layout
@@ -88,7 +90,16 @@ VIEWS: Final[dict[str, View]] = {
 
 def there(layout: Layout) -> list[Table]:
     """The tables that exist."""
-    return [table for table in ALL.values() if (layout.table(table.layer, table.name) / LOG).is_dir()]
+    return [table for table in ALL.values() if _has_log(layout.table(table.layer, table.name))]
+
+
+def _has_log(table: Path) -> bool:
+    """Whether a table's log has a file. After a power cut its directory may be there, and its first commit not."""
+    try:
+        with os.scandir(table / LOG) as files:
+            return next(files, None) is not None
+    except FileNotFoundError:
+        return False
 
 
 LOG: Final = "_delta_log"

@@ -31,6 +31,8 @@ LINKS: Final = {"unreachable": UNREACHABLE, "unanswered": EXIT_CODES["unconfirme
 """Exit status by the code of a client library's error; every other error is a refusal."""
 INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
 DISK: Final = EXIT_CODES["storage-failed"]
+TABLE_ERRORS: Final = frozenset({"DeltaError", "TableNotFoundError", "DeltaProtocolError", "SchemaMismatchError"})
+"""Errors of `deltalake`, which most commands do not import."""
 
 
 def ended(command: Callable[[], Any]) -> int:
@@ -58,7 +60,7 @@ def _caught(command: Callable[[], Any]) -> int:
     except Exception as fault:
         if os.environ.get(TRACEBACK):
             raise
-        return _of_ours(fault)
+        return _of_table(fault) if type(fault).__name__ in TABLE_ERRORS else _of_ours(fault)
 
 
 def _of_system(error: OSError) -> int:
@@ -83,6 +85,13 @@ def _of_weft(error: WeftError) -> int:
     mend = getattr(error, "mend", "") or "weft status shows how the node is"
     code = getattr(error, "code", "")
     return complain(f"{error}\n  try: {mend}", LINKS.get(code, EXIT_CODES["refused"]))
+
+
+def _of_table(error: Exception) -> int:
+    """A log of a table that `deltalake` cannot read."""
+    why = str(error).partition("\n")[0]
+    mend = "weft lake repair, which removes what a power cut has torn; weft lake check --deep names other damage"
+    return complain(f"the log of a table cannot be read: {why}\n  try: {mend}", EXIT_CODES["damaged"])
 
 
 def _of_ours(fault: Exception) -> int:
