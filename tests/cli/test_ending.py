@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from weft.base.errors import PeerError, StorageFailed, UserError, WeftError
 from weft.cli.kit.ending import ended
 from weft.client.link.errors import Unanswered, Unreachable
 from weft.lake.files import LocalFiles
+from weft.pipeline.lease import LeaseLost
 from weft.shell.identity import begin_start
 
 HELPS = "weft status shows how the node is"
@@ -47,6 +49,22 @@ ERRORS: dict[str, tuple[Exception, int, str]] = {
         StorageFailed("j cannot be written"),
         74,
         "weft: j cannot be written\n  try: weft journal verify, and look at the disk\n",
+    ),
+    "a log of a table": (
+        DeltaError("Kernel error: Json error: Truncated record\n   0: <unknown>"),
+        1,
+        (
+            "weft: the log of a table cannot be read: Kernel error: Json error: Truncated record\n"
+            "  try: weft lake repair, which removes what a power cut has torn; weft lake check --deep names other damage\n"
+        ),
+    ),
+    "a lease": (
+        LeaseLost("another driver has committed"),
+        4,
+        (
+            "weft: another driver has committed\n"
+            "  try: the same again when the other driver has ended; if there is none, weft lake repair\n"
+        ),
     ),
     "a person": (UserError("refused", "no", "yes"), 4, "weft: no\n  try: yes\n"),
     "a control character of others": (

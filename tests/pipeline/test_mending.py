@@ -16,6 +16,7 @@ from weft.base.errors import OurFault, UserError
 from weft.lake.offsets import parse
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import read_record
+from weft.pipeline.digests import digest_in
 from weft.pipeline.kinds import SAMPLES
 from weft.pipeline.mending import repair as repairs
 from weft.pipeline.mending.repair import Repaired, repair
@@ -99,11 +100,23 @@ def take_one_of_another_time(ground: Ground) -> None:
     path.write_bytes(path.read_bytes().replace(read_record(path).id.encode(), b"f" * 32))
 
 
+def lose_all_progress(ground: Ground) -> None:
+    shutil.rmtree(ground.lake.table("meta", "progress"))
+
+
+def lose_the_newest_commit(ground: Ground, table: str = "silver.samples") -> None:
+    """As on a disk that says of what it has in its cache only that it is kept."""
+    path = ground.lake.table(*table.split("."))
+    (path / "_delta_log" / f"{DeltaTable(path).version():020d}.json").unlink()
+
+
 LOSSES = [
     forget_all,
     forget_who_it_is,
     forget_what_was_covered,
     take_one_of_another_time,
+    lose_all_progress,
+    lose_the_newest_commit,
 ]
 
 
@@ -230,12 +243,16 @@ def test_a_version_of_which_files_are_gone_is_told_in_a_sentence(
     assert "version-gone" == refused.value.code
 
 
-def test_a_table_put_back_to_an_older_copy_takes_the_others_with_it(later: Ground) -> None:
-    path = later.lake.table("silver", "values")
-    (path / "_delta_log" / f"{DeltaTable(path).version():020d}.json").unlink()
-    forget_all(later)
+@pytest.mark.proves("PIP-025", part="a table that lacks rows which meta.progress counts takes the others back with it")
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_table_put_back_to_an_older_copy_takes_the_others_with_it(later: Ground, *, has_checkpoint: bool) -> None:
+    lose_the_newest_commit(later, "silver.values")
+    if not has_checkpoint:
+        forget_all(later)
     done = repaired(later)
     assert (0, 1) == (done.batch, done.taken_back["silver.samples"])
+    progress = DeltaTable(later.lake.table("meta", "progress"))
+    assert [] == [uri for uri in progress.file_uris() if digest_in(uri) is None]
     later.number, later.start = 1, parse(later.work.record.start).at
     goes_on(later)
 

@@ -13,8 +13,11 @@ from tests.pipeline.ground import DRAIN, NET, taken
 from weft.base.errors import UserError
 from weft.cli.lake import app
 from weft.lake.consumers import consumers
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
+from weft.lake.retention import delete
 from weft.lake.segments import append_segment
+from weft.lake.stubs import link_at
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import Checkpoint, read_record
 from weft.pipeline.coverage import Coverage
@@ -127,6 +130,32 @@ def test_a_mark_is_found_where_only_a_checkpoint_of_the_log_is_left(lake: Layout
         commit.unlink()
     assert mark == newest_mark(path, "samples") != None  # noqa: E711  # both at once
     assert newest_mark(path, "events") is None
+
+
+def test_what_meta_progress_counts_and_a_table_lacks_is_noticed(
+    lake: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = lake.table("silver", "values")
+    (values / "_delta_log" / f"{DeltaTable(values).version():020d}.json").unlink()
+    assert "of the job 'samples', silver.values lack it" in said(capsys, "repair", "--lake", str(lake.root))
+    assert said(capsys, "repair", "--lake", str(lake.root)).startswith("nothing to repair")
+
+
+def test_everything_is_taken_again_only_if_nothing_of_it_was_deleted(lake: Layout) -> None:
+    shutil.rmtree(lake.table("meta", "progress"))
+    place = ("samples", DRAIN, 1)
+    delete(lake, link_at(lake, *place).manifest, LocalFiles())
+    with pytest.raises(UserError) as refused:
+        list(repair(lake, [KINDS["samples"]], 9))
+    assert "segment-gone" == refused.value.code
+
+
+def test_a_repair_says_what_a_power_cut_has_left(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    values = lake.table("silver", "values")
+    torn = f"{DeltaTable(values).version() + 1:020d}.json"
+    (values / "_delta_log" / torn).touch()
+    assert f"silver.values: {torn} of its log" in said(capsys, "repair", "--lake", str(lake.root))
+    assert said(capsys, "repair", "--lake", str(lake.root)).startswith("nothing to repair")
 
 
 def test_a_repair_needs_what_came_after(lake: Layout) -> None:

@@ -41,6 +41,8 @@ class Carried(NamedTuple):
     """The last batch that any of them has."""
     checkpoint: str | None = None
     """The id of the checkpoint that wrote them last, if known."""
+    lacking: tuple[str, ...] = ()
+    """Tables that lack the last batch although `meta.progress` says that they got rows of it."""
 
 
 class Checkpoint:
@@ -86,6 +88,14 @@ class Checkpoint:
         """The reason why the tables do not fit this checkpoint, as text; None if they do."""
         if carried.checkpoint not in (None, record.id):
             return f"the tables of the job {self.job!r} were written under another checkpoint than the one in the lake"
+        if carried.lacking:
+            return (
+                f"meta.progress has batch {carried.last} of the job {self.job!r}, {', '.join(carried.lacking)} lack it"
+            )
+        if carried.highest > carried.last + 1:
+            return (
+                f"tables of the job {self.job!r} have batch {carried.highest}, meta.progress has {carried.last} at most"
+            )
         states = {number for number in (carried.last, carried.highest) if number >= 0}
         if not all(self.lake.coverage(self.job, number).exists() for number in states):
             return f"the checkpoint of the job {self.job!r} lacks the state after its last batch"

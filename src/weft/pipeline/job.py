@@ -45,7 +45,7 @@ from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.session import PARTITIONS
 from weft.pipeline.settings import MuteTable
 from weft.pipeline.steps import NOBODY, Steps, Watcher
-from weft.pipeline.tables import COMPLETENESS, PROGRESS
+from weft.pipeline.tables import COMPLETENESS, PROGRESS, Table
 from weft.pipeline.upkeep.forgotten import refused
 from weft.pipeline.writer import Writer
 
@@ -67,6 +67,8 @@ class JobOptions(NamedTuple):
     """Seconds between folds of gold tables; infinite: never."""
     mutes: tuple[MuteTable, ...] = ()
     """Anomalies that the user has muted."""
+    anew: tuple[Table, ...] = ()
+    """Tables that are about to be rebuilt: they may lack batches, or all."""
     watcher: Watcher = NOBODY
     clock: Callable[[], int] = time.time_ns
     """Wall-clock nanoseconds; recorded as the time of a batch."""
@@ -132,7 +134,24 @@ class Job:
         highest = max(self.tables.committed(table) for table in self.kind.tables)
         marks = [newest_mark(self.tables.path(table), self.kind.stream) for table in (self.kind.bronze, PROGRESS)]
         others = [mark.checkpoint for mark in marks if mark is not None and mark.checkpoint != self.record.id]
-        return Carried(self.last_number, highest, next(iter(others), None))
+        return Carried(self.last_number, highest, next(iter(others), None), self._lacking())
+
+    def _lacking(self) -> tuple[str, ...]:
+        """The tables that lack the last batch although `meta.progress` counts rows of it there."""
+        import pyarrow.compute as pc
+
+        if self.last_number < 0:
+            return ()
+        last = self.tables.dataset(PROGRESS, self.tables.files(PROGRESS, f"batch = {self.last_number}"))
+        mine = (pc.field("job") == self.kind.stream) & (pc.field("batch") == self.last_number)
+        rows = last.to_table(filter=mine).to_pylist()
+        return tuple(
+            table.full_name
+            for table, column in self.kind.counted
+            if table not in self.options.anew
+            and any((row[column] or 0) > 0 for row in rows)
+            and self.tables.committed(table) < self.last_number
+        )
 
     def take(self, limits: Limits = USUAL, until: At | None = None) -> Done | None:
         """Do the batch that has begun, else the next one within the limits; None if there is nothing to do.

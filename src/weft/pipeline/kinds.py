@@ -61,6 +61,12 @@ class Kind(NamedTuple):
         return (self.bronze, self.quarantine, self.silver, *self.more)
 
     @property
+    def counted(self) -> tuple[tuple[Table, str], ...]:
+        """Tables of which each batch counts the rows, and the columns of `meta.progress` with these counts."""
+        stages = ((self.bronze, "rows_in"), (self.silver, "rows_silver"), (self.quarantine, "rows_quarantine"))
+        return (*stages, (tables.VALUES, "rows_values")) if tables.VALUES in self.more else stages
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """All tables that its job writes."""
         return (*self.own, tables.COMPLETENESS, tables.PROGRESS)

@@ -37,6 +37,7 @@ class LeaseLost(WeftError):
     """Another driver has taken over; nothing was committed (PIP-023). The process then ends with exit code 76."""
 
     code = "lost-lease"
+    mend = "the same again when the other driver has ended; if there is none, weft lake repair"
 
 
 def held(lake: Layout, job: str) -> str | None:

@@ -256,8 +256,7 @@ def _lost(spark: "SparkSession", options: Options, patience_s: float = ENDING_S)
 def _explained(error: WeftError) -> UserError:
     if isinstance(error, SegmentFault):
         return UserError(error.code, str(error), GONE_AGAIN)
-    again = "weft lake run again, when the other driver has ended; if there is none, weft lake repair"
-    return UserError("lost-lease", str(error), again)
+    return UserError("lost-lease", str(error), LeaseLost.mend)
 
 
 def _of_disk(lake: Layout, error: Exception) -> UserError | None:

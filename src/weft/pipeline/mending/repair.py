@@ -35,15 +35,14 @@ from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
 from weft.pipeline.delta import date_removed, partition_of, transact
-from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
 from weft.pipeline.logdigests import note_commits
 from weft.pipeline.marks import Mark, added_by, commits_of, newest_mark
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table, there
-from weft.pipeline.upkeep.log import APP, opened
-from weft.pipeline.versions import paths_of
+from weft.pipeline.tables import COMPLETENESS, PROGRESS, Table, there
+from weft.pipeline.upkeep.log import APP, actions_of, opened
+from weft.pipeline.upkeep.remove import without
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -114,7 +113,14 @@ class Repair:
         highest = max(mark.batch for mark in self.marks.values())
         record = read_record(path)
         others = [mark.checkpoint for mark in self.marks.values() if mark.checkpoint != record.id]
-        return self.checkpoint.fault(record, Carried(last, highest, next(iter(others), None)))
+        return self.checkpoint.fault(record, Carried(last, highest, next(iter(others), None), self._lacking(last)))
+
+    def _lacking(self, last: int) -> tuple[str, ...]:
+        """The tables that lack rows of a batch up to the last one."""
+        with Lake(self.lake.root) as asked:
+            batches = asked.query(BATCHES.format(job=self.kind.stream)).to_pylist() if last >= 0 else []
+        counted = self.kind.counted
+        return tuple(t.full_name for t, column in counted if self._complete_upto(t, column, batches) < last)
 
     def _is_overtaken(self) -> bool:
         """Whether tables have a higher epoch than the current lease: they would refuse every commit."""
@@ -149,18 +155,12 @@ class Repair:
         if PROGRESS not in self.marks:
             return Common(-1, "", "")
         batches = asked.query(BATCHES.format(job=self.kind.stream)).to_pylist()
-        upto = min([self._complete_upto(table, column, batches) for table, column in self._counted()])
+        upto = min([self._complete_upto(table, column, batches) for table, column in self.kind.counted])
         complete = [row for row in batches if row["batch"] <= upto]
         if not complete:
             return Common(-1, "", "")
         last = complete[-1]
         return Common(last["batch"], last["offset"], last["vec"])
-
-    def _counted(self) -> list[tuple[Table, str]]:
-        """Tables, and the column of `meta.progress` that counts their rows."""
-        stages = [(self.kind.bronze, "rows_in"), (self.kind.silver, "rows_silver")]
-        stages.append((self.kind.quarantine, "rows_quarantine"))
-        return [*stages, (VALUES, "rows_values")] if VALUES in self.kind.more else stages
 
     def _complete_upto(self, table: Table, column: str, batches: list[dict[str, Any]]) -> int:
         """The batch up to which a table is complete; a batch without rows leaves no mark in it."""
@@ -172,13 +172,19 @@ class Repair:
         """Check that the segments after the batch still exist: if tables are an older copy, they may be deleted. UserError."""
         source = Source(self.lake, self.kind.stream)
         try:
-            source.slices(common.at or source.earliest(), source.latest())
+            source.slices(common.at or self._first(source), source.latest())
         except SegmentFault as fault:
             raise UserError(
                 fault.code,
                 f"the tables would go back to batch {common.number}, and what came after it is gone: {fault}",
                 "put the table that is too old, or that segment, back from a copy",
             ) from fault
+
+    def _first(self, source: Source) -> At:
+        """The position from which everything is taken again."""
+        if max(mark.batch for mark in self.marks.values()) < 1:
+            return source.earliest()
+        return dict.fromkeys(source.drains(), (1, 0))  # what retention has deleted cannot be taken again
 
     def _ahead(self, common: Common) -> Iterator[Table]:
         return (table for table, mark in self.marks.items() if mark.batch > common.number)
@@ -222,18 +228,17 @@ class Repair:
         if version is None:
             transact(self.lake, table, handle, [], properties)
         elif table == PROGRESS:
-            self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", properties)
+            self._delete(table, handle, batch, properties)
         else:
             self._go_back(table, handle, version, properties)
 
-    def _delete(self, table: Table, handle: DeltaTable, rows: str, properties: CommitProperties) -> None:
-        """Delete rows in one commit. deltalake writes the remaining rows to files without digests, so these are adopted."""
-        before, files = handle.version(), set(handle.file_uris())
-        handle.delete(rows, commit_properties=properties)
-        note_commits(self.lake, table, before)
-        root = self._path(table).resolve()
-        fresh = paths_of(uri for uri in handle.file_uris() if uri not in files)
-        adopt(self.lake, table, [Path(file).relative_to(root).as_posix() for file in fresh])
+    def _delete(self, table: Table, handle: DeltaTable, upto: int, properties: CommitProperties) -> None:
+        """Delete the rows of this job's batches after `upto`, in one commit."""
+        import pyarrow.compute as pc
+
+        wanted = without(self.lake, table, (pc.field("job") == self.kind.stream) & (pc.field("batch") > upto))
+        date_removed(self._path(table), [file.path for file in wanted.remove])
+        transact(self.lake, table, handle, actions_of(wanted, self.now // 1_000_000), properties)
 
     def _go_back(self, table: Table, handle: DeltaTable, version: int, properties: CommitProperties) -> None:
         """Undo what batches have done since a version.

@@ -32,25 +32,37 @@ def whole(layout: Layout, table: Table, files: Sequence[LiveFile], reason: Reaso
 
 def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch: int) -> Removed:
     """Remove the rows for which `only` is true, in one transaction. The caller holds the lease."""
+    wanted = without(layout, table, only)
+    files = wanted.remove
+    if not files:
+        return Removed(table.full_name, 0, 0)
+    found, fewer = facts(layout, table, files, only), _fewer(wanted)
+    if fewer != sum(row["rows"] for row in found):
+        raise OurFault(f"{table.full_name}: {fewer} rows would be removed, {found} were found")
+    return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
+
+
+def without(layout: Layout, table: Table, only: "Expression") -> Exchange:
+    """The transaction that removes the rows for which `only` is true: their files, and files with the other rows of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     held = holding(layout, table, only)
-    files = [file for file, _ in held]
-    if not files:
-        return Removed(table.full_name, 0, 0)
-    found = facts(layout, table, files, only)
     others = Asking(~pc.coalesce(only, pa.scalar(False)))  # rows for which it is null stay
     rest = [
         made
         for file, gone in held
         if gone < file.rows and (made := rewritten(layout, table, [file], _prefix(file), others)) is not None
     ]
-    wanted = Exchange(table, tuple(files), tuple(rest), "forget", is_rearranged=False)
-    fewer = sum(file.rows for file in files) - sum(file.rows for file in rest)
-    if fewer != sum(row["rows"] for row in found) or fewer != sum(gone for _, gone in held):
-        raise OurFault(f"{table.full_name}: {fewer} rows would be removed, {found} were found")
-    return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
+    wanted = Exchange(table, tuple(file for file, _ in held), tuple(rest), "forget", is_rearranged=False)
+    if _fewer(wanted) != sum(gone for _, gone in held):
+        raise OurFault(f"{table.full_name}: {_fewer(wanted)} rows would be removed, {held} were found")
+    return wanted
+
+
+def _fewer(wanted: Exchange) -> int:
+    """How many rows a transaction removes."""
+    return sum(file.rows for file in wanted.remove) - sum(file.rows for file in wanted.add)
 
 
 def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[LiveFile, int]]:
