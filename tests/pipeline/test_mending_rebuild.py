@@ -1,7 +1,7 @@
 """A table made anew equals what came to be batch by batch (PIP-026)."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from weft.base.errors import UserError
 from weft.lake.importing.delimited import Reading
 from weft.lake.importing.running import Wish as Dataset
 from weft.lake.importing.running import import_files
-from weft.pipeline.mending.rebuild import Rebuild, Rebuilt, Wish
+from weft.pipeline.check import Check
+from weft.pipeline.mending.rebuild import Rebuild, Rebuilt, Wish, made_anew_with
 from weft.pipeline.tables import ALL, STAGES
 from weft.pipeline.transforms import dedup
 from weft.pipeline.upkeep.forget import Choice, forget
@@ -84,9 +85,10 @@ def damaged(plot: Plot, name: str, predicate: str) -> None:
 
 def made_anew(plot: Plot, name: str, since: date | None = None, *, may_lose: bool = False) -> list[Rebuilt]:
     plot.epoch += 1
-    plot.restart()
+    calm = plot.options
+    plot.restart(calm._replace(anew=made_anew_with(ALL[name])))
     done = list(Rebuild(plot.work, Wish(ALL[name], since, may_lose=may_lose)).run())
-    plot.restart()
+    plot.restart(calm)
     return done
 
 
@@ -130,6 +132,30 @@ def test_silver_and_all_behind_it_made_anew_is_what_it_was_and_goes_on(here: Gro
     here.take(taken(13, ROWS[12:]), taken(4, ROWS[3:4], origin=B))
     here.job.fold()
     compare(here, expected((told(13, 13) + told(4, 4, B), [])))
+
+
+def a_bit_in_a_file(ground: Ground, name: str) -> None:
+    file = max(Path(uri) for uri in DeltaTable(ground.lake.table(*name.split("."))).file_uris())
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def a_log_moved_away(ground: Ground, name: str) -> None:
+    shutil.rmtree(ground.lake.table(*name.split(".")))
+
+
+@pytest.mark.proves("PIP-026", part="a table whose files or log are damaged is made anew")
+@pytest.mark.parametrize("damage", [a_bit_in_a_file, a_log_moved_away])
+@pytest.mark.parametrize("name", ["silver.samples", "silver.values", "gold.latest"])
+def test_a_table_of_which_a_file_or_the_log_is_damaged_is_made_anew(
+    here: Ground, name: str, damage: Callable[[Ground, str], None]
+) -> None:
+    before = content(here, CHAIN)
+    damage(here, name)
+    made_anew(here, name, may_lose=name == "silver.samples")
+    assert before == content(here, CHAIN)
+    assert "equal" == Check(here.lake, deep=True).run().state
 
 
 def test_rows_that_nobody_could_make_again_are_not_taken_away(here: Ground) -> None:

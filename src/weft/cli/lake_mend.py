@@ -76,7 +76,7 @@ def rebuild(
     from weft.pipeline.job import Job, JobOptions, SamplesJob
     from weft.pipeline.lease import Lease
     from weft.pipeline.logtail import remove_torn
-    from weft.pipeline.mending.rebuild import Rebuild, Wish, refuse_what_has_no_source
+    from weft.pipeline.mending.rebuild import Rebuild, Wish, made_anew_with, refuse_what_has_no_source
     from weft.pipeline.rules import rules_of
     from weft.pipeline.session import Options, session
     from weft.pipeline.settings import settings_of
@@ -89,7 +89,7 @@ def rebuild(
         options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
         spark = session(options._replace(settings=settings.spark_texts))
         try:
-            about = JobOptions(rules=rules_of(settings))
+            about = JobOptions(rules=rules_of(settings), anew=made_anew_with(wanted))
             is_samples = kind.stream == "samples"
             job = (
                 SamplesJob(layout, spark, lease.epoch, about)

@@ -32,6 +32,7 @@ PIECE_BYTES: Final = 1 << 20
 THREADS_MAX: Final = 4
 PROVED_FEW: Final = 1_000
 """So many files may be remembered in vain; to list those in use takes milliseconds."""
+WITHOUT_A_COPY: Final = "put it back from a copy; docs/lake-mending.md says which tables can be made anew without one"
 _DIGEST: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
 
 
@@ -114,7 +115,7 @@ def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mappin
     """
     for path in paths:
         if fault := _fault_of(root / path, digest_in(path) or (known or {}).get(path)):
-            mend = "weft lake check --deep, which names all such files; weft lake rebuild makes the table anew"
+            mend = f"weft lake check --deep, which names all such files; {WITHOUT_A_COPY}"
             raise UserError("damaged", f"{table.full_name}: {path} {fault}", mend)
 
 

@@ -26,7 +26,7 @@ from typing import Final
 from weft.base.errors import UserError
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
-from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of, unreadable
+from weft.pipeline.digests import THREADS_MAX, WITHOUT_A_COPY, Proof, sha256_of, unreadable
 from weft.pipeline.tables import LOG, Table
 
 MARK: Final = b'"weft.'
@@ -82,7 +82,7 @@ def refuse_changed(layout: Layout, table: Table) -> None:
     newest = max((version_of(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
     for proof in log_proofs(layout, table, newest):
         if proof.fault == "changed":
-            mend = "weft lake check --deep, which names all such files; put this one back from a copy, or weft lake rebuild"
+            mend = f"weft lake check --deep, which names all such files; {WITHOUT_A_COPY}"
             raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.digests import proofs
+from weft.pipeline.digests import WITHOUT_A_COPY, proofs
 from weft.pipeline.logdigests import log_proofs
 from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table, there
@@ -326,7 +326,7 @@ class Lake:
                 mend = "weft lake check --deep --adopt, or ask without --verify"
                 raise UserError("unproved", f"{table.full_name}: {proof.path} has no digest", mend)
             if proof.fault:
-                mend = "weft lake check --deep; weft lake rebuild makes the table anew"
+                mend = f"weft lake check --deep; {WITHOUT_A_COPY}"
                 raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
 
     def _handle(self, table: Table, wish: AsOf | None) -> "DeltaTable | None":

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 DAY: Final = timedelta(days=1)
 _SPLIT: Final = "_file"
+IMPORTED: Final = "dataset IS NOT NULL"
+"""A condition: the value belongs to an imported log."""
 DEPENDENT: Final = {
     tables.VALUES.full_name: (*ROLLUPS, tables.LATEST),
     tables.SAMPLES.full_name: (tables.VALUES, *ROLLUPS, tables.LATEST),
@@ -107,10 +109,10 @@ class Rebuild:
         UserError `no-rebuild`, `half-done`, `would-lose`; then nothing has changed.
         """
         self._refuse()
-        self.job.fold()
+        self._fold()
         self._refuse()  # the fold has committed to tables that are replaced here
         try:
-            for table in (self.wish.table, *DEPENDENT.get(self.wish.table.full_name, ())):
+            for table in made_anew_with(self.wish.table):
                 made = self._contents(table)
                 before = [self._rows(part.table) for part in made]
                 self._refuse_loss(table, made)
@@ -127,6 +129,14 @@ class Rebuild:
         if highest > self.upto or self.upto < 0:
             raise UserError("half-done", f"a batch of {kind.stream} is not in all tables yet", "weft lake run --once")
 
+    def _fold(self) -> None:
+        """Bring the gold tables up to date first, unless that needs a damaged file, which may be of the table to rebuild."""
+        try:
+            self.job.fold()
+        except UserError as error:
+            if error.code != "damaged":
+                raise
+
     # The new contents of a table.
 
     def _contents(self, table: Table) -> list[Made]:
@@ -137,8 +147,9 @@ class Rebuild:
             return self._values()
         if table == tables.LATEST:
             fresh = newest(self.tables.read(tables.SAMPLES), self.tables.read(tables.VALUES))
-            old = self.tables.read(table).join(fresh.select("node", "series"), ["node", "series"], "left_anti")
-            return [Made(table, latest(old if self._is_cut(tables.SAMPLES) else old.limit(0), fresh))]
+            held = self.tables.read(table, None if self._is_cut(tables.SAMPLES) else [])
+            old = held.join(fresh.select("node", "series"), ["node", "series"], "left_anti")
+            return [Made(table, latest(old, fresh))]
         parts = added_up(parts_of(self.tables.read(tables.VALUES)), tables.ROLLUP_1M)
         windows = merged(windows_of(parts, table), table)
         return [Made(table, windows.withColumn(_SPLIT, file_of(table)), _SPLIT)]
@@ -197,7 +208,7 @@ class Rebuild:
         assert isinstance(batch, SampleBatch)
         finished = tuple(origin for origin in coverage.ends if coverage._is_finished(origin))
         edges = batch._unfinished(values.edges_of(points), _everything(coverage)._replace(finished=finished))
-        imported = self.tables.read(tables.VALUES).where("dataset is not null")
+        imported = self.tables.read(tables.VALUES, self.tables.files(tables.VALUES, IMPORTED)).where(IMPORTED)
         own = pairs.unionByName(values.alone(samples))
         return [Made(tables.VALUES, _beside(own, imported)), Made(tables.EDGES, edges)]
 
@@ -274,25 +285,34 @@ class Rebuild:
         return self._chosen(table, self.tables.read(table, self._files(table)))
 
     def _rows(self, table: Table) -> int:
+        """How many rows are to be replaced. If all are, the log knows it, and files that are damaged are not read."""
+        if self._since(table) is None:
+            return sum(rows for _, rows in self.tables.statistics(table, "num_records"))
         return self._old_rows(table).count()
 
     def _replace(self, made: Made) -> int:
         """One commit: add the new rows, remove the files of the old ones. Returns the number of new rows."""
         table, old = made.table, self._files(made.table)
         rows = self._chosen(table, made.rows)
-        others = self.tables.read(table, old).where(~self._is_chosen(table))
+        has_others = self._since(table) is not None
+        others = self.tables.read(table, old if has_others else []).where(~self._is_chosen(table))
         rest = others.withColumn(_SPLIT, file_of(table)) if made.split else others
         columns = [*table.schema.names, *([made.split] if made.split else [])]
         added = self.tables.write(
             table, rows.select(*columns).unionByName(rest.select(*columns)), self.upto, split=made.split
         )
-        copied = others.count() if self._since(table) is not None else 0
+        copied = others.count() if has_others else 0
         self.tables.commit(table, self.upto, added, self.about, remove=self.tables.relative(table, old))
         return sum(file.rows for file in added) - copied
 
     def _kept(self, frame: "DataFrame") -> "DataFrame":
         self._persisted.append(frame.persist())
         return frame
+
+
+def made_anew_with(table: Table) -> tuple[Table, ...]:
+    """A table and those that a rebuild of it makes anew, too."""
+    return (table, *DEPENDENT.get(table.full_name, ()))
 
 
 def refuse_what_has_no_source(kind: Kind, table: Table) -> None:
