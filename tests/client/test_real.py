@@ -1,6 +1,7 @@
 """The library and a real node, through its socket and inside its process: the same story both ways."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,37 @@ def test_a_client_inside_the_process_hears_what_one_at_the_socket_hears(tmp_path
     assert [("GOOD", own, "in", 0, up, 0) for own in (True, False)] == of("below", inside)
     assert [("GOOD", False, "in", 1, up, 0)] * 2 == of("answer", inside)
     assert [("confirm-on-out", 4, "root")] == of("refused", inside)
+
+
+@pytest.mark.proves("CHN-030", part="more than a batch of the journal holds, let go at once by a program that ends")
+def test_a_program_that_ends_with_twenty_megabytes_in_hand_ends_no_node(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        ports, fleet = free_blocks(2, 14_000), {"beacon_port": free_port()}
+        above = {"name": "n0", "level": "root", "state": str(tmp_path / "root"), "port": ports[0]}
+        node = {"name": "n1", "level": "collector", "state": str(tmp_path / "n1"), "port": ports[1]}
+        node["parent"] = f"127.0.0.1:{ports[0]}"
+        root, process = (Process(settings_of({"node": each, "fleet": fleet})) for each in (above, node))
+        running = [asyncio.ensure_future(each.run()) for each in (root, process)]
+        chains, place = process.node.cores["chains"], tmp_path / "n1"
+        assert isinstance(chains, Chains)
+        async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as stack:
+            await until(lambda: not chains.context.awaits_filters)
+            senders = [await stack.enter_async_context(weft.chain_client(f"s{number}", place)) for number in range(3)]
+            held: list[Message] = []
+
+            async def hold(message: Message) -> None:
+                held.append(message)
+                await asyncio.Event().wait()
+
+            async with weft.chain_client("slow", place) as slow:
+                slow.rewrites("demo.big", on="out", window=64, parallel=64, timeout=PATIENCE_S)(hold)
+                await slow.ready()
+                sent = [sender.send("demo.big", bytes(700_000)) for sender in senders for _ in range(10)]
+                await until(lambda: len(held) == len(sent))
+            whys = [await became(each) for each in sent]
+            for each in (process, root):
+                each.stop()
+            assert [None, None] == [await each for each in running]
+        return whys
+
+    assert ["spooled"] * 30 == asyncio.run(main())
