@@ -5,7 +5,7 @@ following.py decides what to do and when; this module has the socket, the reques
 
 import asyncio
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol, Self
 
@@ -48,7 +48,7 @@ class Watch(Feed):
         self._follower = Follower(wanted)
         self._line: Line | None = None
         self._changes: deque[Change] = deque()
-        self._latest: dict[tuple[str, str], Change] = {}
+        self._latest: OrderedDict[tuple[str, str], Change] = OrderedDict()
         """After `_changes`: the newest change of each instance, once the reader is too slow."""
         self._has_begun = self._has_stood = self._is_closed = False
         self._error: Exception | None = None
@@ -101,7 +101,7 @@ class Watch(Feed):
             if self._is_closed:
                 raise StopAsyncIteration
             await self._stir()
-        return self._changes.popleft() if self._changes else self._latest.pop(next(iter(self._latest)))
+        return self._changes.popleft() if self._changes else self._latest.popitem(last=False)[1]
 
     async def _stir(self) -> None:
         """Wait until something has changed; raises a pending error."""
@@ -207,7 +207,8 @@ class Watch(Feed):
     def _tell_latest(self, change: Change) -> None:
         """The reader is too slow: keep only the last change of each instance."""
         if not self._latest:
-            self._latest = {(one.name, one.instance): one for one in self._changes if one.op != RESYNC.op}
+            changes = [one for one in self._changes if one.op != RESYNC.op]
+            self._latest.update({(one.name, one.instance): one for one in changes})
             self._changes.clear()
             self._changes.append(RESYNC)
         if change.op != RESYNC.op:  # a resync stands at the front already

@@ -3,6 +3,7 @@
 Each request gets one answer or a stream. Streams take turns, so one of a million entries delays no other.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -34,7 +35,7 @@ class Serving:
         self._desk = Desk(context, replica, acking)
         self.place = Place(self._desk)
         self._clients: dict[bytes, Client] = {}
-        self._ready: dict[Stream, None] = {}
+        self._ready: OrderedDict[Stream, None] = OrderedDict()
         """Streams that can send more at once, in the order of their turns."""
         self.lacks: Callable[[], str] = lambda: ""
         """What is missing before clients are answered, for people (PNG-001); empty: they are."""
@@ -261,8 +262,7 @@ class Serving:
         """Continue the streams that can send, in turn."""
         left = limits.TURN_STEPS
         while left > 0 and self._ready:
-            stream = next(iter(self._ready))
-            del self._ready[stream]
+            stream, _ = self._ready.popitem(last=False)
             left -= 1 + self._run(stream, min(left, limits.STREAM_STEPS))
 
     def deadline(self) -> int | None:
