@@ -219,6 +219,9 @@ def test_values_are_set_read_and_deleted(root: Root, capsys: pytest.CaptureFixtu
     )
     run("delete", "web/metric/cpu")
     assert {} == root.values
+    capsys.readouterr()
+    run("delete", "web/metric/cpu")
+    assert "there is no /CONFIG/web/metric/cpu: nothing had to change\n" == capsys.readouterr().out
     with pytest.raises(UserError) as refused:
         run("get", "web/metric/cpu")
     assert "no-key" == refused.value.code

@@ -1,11 +1,14 @@
 """`weft up FILE` becomes its node without the libraries of the command line, and as the whole command line would."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
+
+from weft.cli import main
 
 SAYS: Final = """
 import os, sys
@@ -82,3 +85,25 @@ def test_a_file_that_cannot_be_used_is_named_by_its_node(tmp_path: Path) -> None
     assert ran.stderr.startswith("weft: node.toml cannot be used:\n")
     assert "[a\\x1b[2J] is no table" in ran.stderr
     assert "\x1b" not in ran.stderr
+
+
+def test_ctrl_c_while_a_node_loads_its_modules_shows_no_traceback() -> None:
+    """On a slow machine a start takes seconds, in which forty lines of Python were the answer to Ctrl-C."""
+    words = [sys.executable, "-m", "weft.shell.serve", "fd:0"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as node:
+        while "msgspec" not in Path(f"/proc/{node.pid}/maps").read_text("utf-8"):
+            assert node.poll() is None
+        node.send_signal(signal.SIGINT)
+        assert node.stderr is not None
+        assert b"" == node.stderr.read()
+    assert -signal.SIGINT == node.returncode
+
+
+def test_ctrl_c_while_a_command_loads_its_modules_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed() -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_run", pressed)
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    assert 130 == end.value.code

@@ -26,7 +26,7 @@ HEAD: Final = """\
 
 Every number that bounds what a node takes, holds, waits for or says, as its module has it. This page is made from
 the modules (`make docs`). What a name ends in says the unit: `_BYTES`, `_NS` (ns), `_S` (s), `_MS` (ms), `_PERCENT`; without one it is a number of things.
-The memory of a whole node, and how its cores share it, is set in its file (`[limits]`, [operations.md](operations.md)).
+The memory of a whole node, and how its cores share it, is set in its file (`[limits]`, [configuration.md](configuration.md#limits)).
 """
 
 

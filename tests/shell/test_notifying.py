@@ -128,7 +128,8 @@ def test_a_program_reads_the_json_and_has_to_end_with_0(tmp_path: Path) -> None:
     file = tmp_path / "told"
     script = f"import sys; open({str(file)!r}, 'w').write(sys.stdin.read()); sys.exit(int(sys.argv[1]))"
     assert SENT == outcome(NotifyTable(command=(sys.executable, "-c", script, "0")))
-    assert "00112233aabbccdd" == json.loads(file.read_text("utf-8"))["id"]
+    (line,) = file.read_text("utf-8").splitlines(keepends=True)
+    assert ("00112233aabbccdd", "\n") == (json.loads(line)["id"], line[-1]), "a file of notices has one a line"
     assert "ended with 3" in outcome(NotifyTable(command=(sys.executable, "-c", script, "3"))).why
     assert "No such file" in outcome(NotifyTable(command=("/no/such/program",))).why
 

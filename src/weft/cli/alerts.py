@@ -2,7 +2,7 @@
 
 import json as json_module
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from weft.cli.asking import order, page_of
@@ -75,9 +75,9 @@ def cells(alert: dict[str, Any]) -> tuple[str, ...]:
 
 
 def instant(at_ms: int) -> str:
-    """A wall-clock time for people; a time beyond the calendar is printed as a number."""
+    """A wall-clock time for people, where they are; a time beyond the calendar is printed as a number."""
     try:
-        return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
+        return f"{datetime.fromtimestamp(at_ms / 1_000):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ006  # for people: local, as `weft config history`
     except (ValueError, OverflowError, OSError):
         return f"{at_ms} ms"
 

@@ -185,7 +185,8 @@ def send(
         type_name: its type: letters, digits, dots, - and _, in lower case.
         payload: its content; `-`: read it from standard input.
         to: parentsof, childrenof, nearestcoord, local, direct:NODE; with the most hops behind a colon: direct:NODE:TTL.
-        fmt: how filters read it: text, or raw, which is the default for standard input.
+        fmt: how filters read it: text, which is the default; json or msgpack, whose fields they see; xml; raw, which is the
+            default for standard input.
         want: which answer to wait for: `spool` (the node is responsible for it), `dest` (the next node has it), none.
         keep: `memory`: never written to a disk, and lost if the node dies.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.

@@ -186,7 +186,9 @@ def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
 def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT, json: Flag = False) -> None:
     """Delete one key: `weft config delete web/metric/cpu`."""
     path = full_key(key)
-    _tell_outcome(path, Running(port).write(path, "", None, if_number), json=json)
+    outcome = Running(port).write(path, "", None, if_number)
+    what = path if outcome.writes or json else f"there is no {path}"
+    _tell_outcome(what, outcome, json=json)
 
 
 @app.command(name="list", alias="ls")

@@ -22,7 +22,7 @@ def console(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Print the address of a node's console, and of the root's, which knows the whole fleet.
 
     Every node has one at its first port + 6. A browser on this machine may read it; in a closed fabric a browser
-    elsewhere needs a tunnel to this machine, such as `ssh -L`.
+    elsewhere needs a tunnel to this machine, such as `ssh -L`, or `keys/http.token` of the node at the node's address.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.

@@ -1,10 +1,20 @@
 """The command `weft`: a node's file becomes its node at once, every other command is one of `nouns.py`."""
 
 import sys
+from typing import Final
+
+INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
 
 
 def main() -> None:
     """Run the command line. A user's mistake is one sentence with a mend, and has a documented exit status."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while modules were loaded: nothing has been done yet
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
     words = sys.argv[1:]
     if len(words) == 2 and words[0] == "up" and not words[1].startswith("-"):
         from weft.cli.start import start  # loading the parser of commands would take half as long as a node's start

@@ -18,7 +18,7 @@ def names_of(_: Any) -> dict[str, str]:
 
 
 def metrics(
-    name: Annotated[str | None, Parameter(completer=names_of)] = None, *, grafana: Flag = False, json: Flag = False
+    name: Annotated[str | None, Parameter(completer=names_of)] = None, /, *, grafana: Flag = False, json: Flag = False
 ) -> int:
     """List what can be measured; with NAME, everything about one.
 

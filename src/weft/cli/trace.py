@@ -255,4 +255,4 @@ def _lines(road: Road) -> Iterator[str]:
 def _when(at: int) -> str:
     if not at:
         return ""
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(at // SECOND))}.{at // 1_000_000 % 1_000:03}"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at // SECOND))}.{at // 1_000_000 % 1_000:03}"

@@ -178,7 +178,7 @@ def letter(mail: MailTable, notice: Notice) -> EmailMessage:
 
 
 def _run(command: tuple[str, ...], notice: Notice) -> None:
-    data = json.dumps(body_of(notice)).encode()
+    data = json.dumps(body_of(notice)).encode() + b"\n"  # so that a file of notices has one a line
     ended = subprocess.run(  # the operator of this machine wrote it into its own file
         command, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=COMMAND_S, check=False
     )

@@ -6,9 +6,12 @@ which imports nothing that a sensor does not need.
 """
 
 import gc
+import signal
 
 if __name__ == "__main__":
     gc.disable()  # imports make no garbage, and looking for some takes a sixth of a start; `started` enables it again
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a start without a traceback; later the loop hears it
 
 import asyncio
 import contextlib
