@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake.exceptions import DeltaError
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.pipeline.ground import MEM, lost, taken
@@ -22,6 +23,7 @@ from weft.pipeline.batch import Outcome
 from weft.pipeline.eventlog import Lookout, note
 from weft.pipeline.job import Done
 from weft.pipeline.metrics import Meter, waiting_rows
+from weft.pipeline.runner import _of_disk
 
 DRAIN = "d1" * 16
 
@@ -64,6 +66,42 @@ def test_why_a_driver_ended_has_its_name_and_a_refused_one_says_nothing(tmp_path
     lookout.ended()
     assert ["lease-lost", "full", "batch-failed"] == [event["event"] for event in written(lake)]
     assert 1_000 == len(written(lake)[-1]["why"])
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device", "/lake/a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_of_disk"),
+    [
+        (FULL, True),
+        (OSError(errno.EIO, "Input/output error"), True),
+        (DeltaError("Generic LocalFileSystem error: No space left on device (os error 28)"), True),
+        (
+            RuntimeError("An error occurred while calling o7.parquet.\n: java.io.IOException: No space left on device"),
+            True,
+        ),
+        (DeltaError("Kernel error"), False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), False),
+        (TimeoutError(), False),
+        (ValueError("no"), False),
+    ],
+)
+def test_a_disk_that_refuses_ends_a_driver_with_a_sentence_that_names_it(
+    tmp_path: Path, error: Exception, *, is_of_disk: bool
+) -> None:
+    refusal = _of_disk(Layout(tmp_path), error)
+    assert is_of_disk == (refusal is not None)
+    assert refusal is None or ("storage-failed", True) == (refusal.code, str(tmp_path) in refusal.text)
+
+
+def test_a_full_disk_is_the_event_whatever_error_says_it(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    refusal = UserError("storage-failed", "the disk refuses", "more room")
+    refusal.__cause__ = FULL
+    Lookout(lake).failed(refusal)
+    Lookout(lake).failed(OSError("Generic LocalFileSystem error: No space left on device (os error 28)"))
+    assert ["full", "full"] == [event["event"] for event in written(lake)]
 
 
 def test_the_log_is_bounded_and_one_that_cannot_be_written_stops_nobody(

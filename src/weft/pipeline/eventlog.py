@@ -24,6 +24,8 @@ BYTES_MAX: Final = 8 << 20  # a larger file is renamed
 BEHIND_MS: Final = 5 * 60_000  # tables that lack older arrivals are reported as behind (PIP-089)
 QUIET_CODES: Final = frozenset({"lease-held", "bad-rule", "bad-settings", "no-java", "port-taken"})
 """Errors of a driver that never held the lease: they say nothing about the lake, and are not events."""
+FULL: Final = "No space left on device"
+"""Part of the errors of Spark and deltalake if a disk is full."""
 QUIET_S: Final = 15 * 60.0  # seconds without a refused row, after which the next one is reported again
 NAMES: Final = {
     "run-began": "info",
@@ -101,7 +103,7 @@ class Lookout:
         if code in QUIET_CODES:
             return
         cause = error.__cause__ or error
-        is_full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+        is_full = FULL in str(cause) or (isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT))
         name = "full" if is_full else "lease-lost" if code == "lost-lease" else "batch-failed"
         self.say(name, code=code, why=str(error)[:1_000])
 

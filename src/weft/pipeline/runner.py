@@ -20,7 +20,7 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At
 from weft.lake.reader import SEGMENTS_MAX, Limits, Source
 from weft.pipeline.checkpoint import Checkpoint
-from weft.pipeline.eventlog import note
+from weft.pipeline.eventlog import FULL, note
 from weft.pipeline.job import USUAL, Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease, LeaseLost
@@ -82,8 +82,6 @@ GONE_AGAIN: Final = (
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
 REMOTE_AGAIN: Final = "check that the server runs; then weft lake run again, which continues where it was"
-FULL: Final = "No space left on device"
-"""Part of the errors of Spark and deltalake."""
 ROOM: Final = "make room on it, or look for its errors (dmesg); then weft lake run, which continues where it was"
 ENDING_S: Final = 2.0  # wait for Java's end: a killed process closes its sockets some time before it has ended
 STOPPING_S: Final = 15.0  # the same if Java may have been stopped by a signal: then it runs its hooks first
@@ -261,7 +259,8 @@ def _explained(error: WeftError) -> UserError:
 
 def _of_disk(lake: Layout, error: Exception) -> UserError | None:
     """The error to report if the disk has refused to read or to write; None if it has not."""
-    why = str(error).partition("\n")[0]
+    is_told = getattr(error, "errno", None) is not None or FULL not in str(error)
+    why = " ".join(str(error).split()) if is_told else FULL  # Spark and deltalake wrap it in many lines
     is_of_system = isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError)
     if not is_of_system and FULL not in str(error):
         return None
