@@ -274,6 +274,55 @@ def test_nothing_is_written_and_no_file_beside_the_lake_is_read(asked: Ground, t
     assert [secret] == list(tmp_path.iterdir())
 
 
+@pytest.mark.proves("PIP-088", part="`weft sql` writes nothing into the lake either")
+def test_nothing_is_written_into_the_lake_by_what_looks_like_a_question(asked: Ground) -> None:
+    """DuckDB may write where it may read, and a question could replace the files of a table."""
+    tables = asked.lake.tables()
+    target = f"'{tables}/new.csv'"
+    before = {path: path.stat().st_mtime_ns for path in tables.rglob("*")}
+    for text in (
+        f"EXPLAIN ANALYZE COPY (SELECT 1) TO {target}",
+        f"explain (analyze, format json) COPY (SELECT 1) TO {target}",
+        f"EXPLAIN ANALYZE /*/* */ SELECT 1 --*/ COPY (SELECT 1) TO {target}",
+        f"EXPLAIN (ANALYZE /* ) SELECT 1 -- */ ) COPY (SELECT 1) TO {target}",
+        f"/* EXPLAIN */ WITH a AS (COPY (SELECT 1) TO {target}) SELECT 1",
+        f"WITH a AS MATERIALIZED (/**/copy samples TO {target}) FROM a",
+        f"EXPLAIN ANALYZE WITH a AS (COPY (SELECT 1) TO {target}) SELECT 1",
+        "EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1",
+        "EXPLAIN ANALYZE CREATE OR REPLACE VIEW silver.samples AS SELECT 1",
+        "EXPLAIN ANALYZE SET threads = 1",
+    ):
+        with pytest.raises(UserError) as refused:
+            ask(asked, text)
+        assert "bad-sql" == refused.value.code, text
+    with Lake(asked.lake.root) as lake:
+        for function in (
+            f"enable_logging(storage = 'file', storage_config = {{'path': '{tables}/log'}})",
+            f"enable_profiling(save_location = '{tables}/profile.json', format = 'json')",
+        ):
+            with pytest.raises(UserError):
+                lake.query(f"FROM {function}")
+        lake.query("SELECT count(*) FROM samples")
+    assert before == {path: path.stat().st_mtime_ns for path in tables.rglob("*")}
+
+
+@pytest.mark.proves("PIP-090")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPLAIN ANALYZE SELECT count(*) FROM samples",
+        "explain (format json) SELECT 'copy'",
+        "EXPLAIN (SELECT 1)",
+        "SELECT 'copy' AS \"update\", 'insert or delete' AS text",
+        "DESCRIBE SELECT 'copy'",
+        "SUMMARIZE SELECT 'copy' AS a",
+        "WITH a AS (SELECT 'delete' AS b) FROM a;",
+    ],
+)
+def test_questions_with_words_of_writing_are_answered(asked: Ground, text: str) -> None:
+    assert ask(asked, text)
+
+
 @pytest.mark.proves("PIP-090")
 def test_the_command_prints_tables_json_and_csv_without_control_characters(
     asked: Ground, capsys: pytest.CaptureFixture[str]

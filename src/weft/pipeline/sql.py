@@ -53,9 +53,16 @@ BATCH_ROWS: Final = 50_000  # in a batch of a result
 SKETCH: Final = "sketch_"
 """The beginning of the names of all functions over sketches."""
 HINTS: Final = "Candidate bindings"  # a hint in DuckDB's error text
+WRITES: Final = "must be at the top level"
+"""A part of DuckDB's error text if a WITH clause that is not the outermost contains a statement that writes."""
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
 _BARE: Final = re.compile(r"(?<![.\w])(\w+)")
+_EXPLAIN: Final = re.compile(
+    r"\s*explain\s+(?:analyze\b\s*)?(?:\(\s*(?:analyze|format)\b[\s\w,]*\)\s*)?", re.IGNORECASE
+)
+"""The beginning of an EXPLAIN, without comments: what a comment is only DuckDB decides."""
+_WRITING: Final = re.compile(r"\b(?:copy|insert|update|delete|merge)\b", re.IGNORECASE)
 _TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _LISTING: Final = re.compile(r"^\s*show\b", re.IGNORECASE)
 _NO_TABLE: Final = re.compile(r'Table with name "?(\w+)"? does not exist')
@@ -111,6 +118,9 @@ class Lake:
         for layer in LAYERS:
             self._connection.execute(f"CREATE SCHEMA {layer}")
         self._connection.execute(f"SET search_path = '{','.join(LAYERS)}'")
+        self._connection.execute(
+            "SET lock_configuration = true"
+        )  # some table functions change settings, and write files
         return self
 
     def _settings(self) -> "Iterator[tuple[str, str]]":
@@ -159,9 +169,32 @@ class Lake:
         for table in self._named_in(sql):
             self._register(table)
         (statement,) = connection.extract_statements(sql)
-        if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        reads = statement.type in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+        if not reads or self._writes(statement):
             raise UserError("bad-sql", "a query cannot change a lake", "SELECT, WITH, DESCRIBE or EXPLAIN")
         return connection.sql(sql)
+
+    def _writes(self, statement: "duckdb.Statement") -> bool:
+        """Whether a SELECT or EXPLAIN writes: WITH may contain a COPY, and EXPLAIN ANALYZE executes whatever it explains.
+
+        DESCRIBE executes nothing, and accepts exactly the statements that only read.
+        """
+        import duckdb
+
+        text = statement.query
+        if statement.type == duckdb.StatementType.EXPLAIN:
+            text = _EXPLAIN.sub("", text, count=1)
+        elif not _WRITING.search(text):
+            return False  # most queries: DESCRIBE would open their files once more
+        try:
+            self._open.execute(f"DESCRIBE {text}").fetchall()
+        except duckdb.ParserException:
+            return True
+        except duckdb.BinderException as error:
+            if WRITES in str(error):
+                return True
+            raise
+        return False
 
     def _listing(self) -> "duckdb.DuckDBPyRelation":
         """The answer to `SHOW TABLES`."""
