@@ -3,16 +3,20 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.shell.world import World
 from weft.base.effects import Source, Tell
 from weft.base.histograms import Histogram
 from weft.cores.measurement.messages import BatchTaken
+from weft.node.channels import ENROL
 from weft.node.events import NodeStarted
 from weft.node.node import Transmit
 from weft.shell.flight import Flight
 from weft.shell.metrics import exposition
 from weft.shell.process import Process
 from weft.shell.timing import Timings
+from weft.wire.enrolment import Welcome, encode_answer
 from weft.wire.samples import SampleBatch
 
 
@@ -47,6 +51,22 @@ def test_the_recorder_forgets_the_oldest_beyond_its_count_and_its_bytes() -> Non
         flight.did(20_000 + number, Transmit("up", b"p", [bytes(500), bytes(525)]))
     kept = [sum(map(len, note.frames)) for note in flight.notes]
     assert (4_096, 256, 256) == (len(kept), min(kept), max(kept))
+
+
+@pytest.mark.proves("SEC-047", part="what lets a machine in stands in no dump, and on no page")
+def test_a_welcome_is_noted_without_what_it_says() -> None:
+    """Whoever read the page of a root in whose fabric a machine had joined could forge beacons."""
+    secret = "5ec2e7" * 10 + "ab12"
+    welcome = Welcome("lab", ("sensor",), "s1", ("10.0.0.1:27500",), {}, "0a" * 16, secret)
+    frames = encode_answer(welcome)
+    flight = Flight()
+    flight.did(1, Transmit(ENROL, b"p", frames))
+    flight.did(2, Transmit(ENROL, b"p", [*frames, bytes(5_000)]))
+    flight.did(3, Transmit("down", b"p", [b"seen"]))
+    said = "".join(flight.lines())
+    assert b"seen".hex() in said
+    for form in (secret, secret[:32], secret.encode().hex()[:32], bytes.fromhex(secret).hex()):
+        assert form not in said
 
 
 def test_a_dump_says_what_was_written() -> None:

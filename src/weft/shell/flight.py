@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.base.effects import Source, Tell
+from weft.node.channels import ENROL
 from weft.node.events import EVENTS
 from weft.node.node import NodeEffect, Transmit
 
@@ -75,7 +76,9 @@ class Flight:
         """
         if type(effect) is Transmit:
             frames = effect.frames
-            if sum(map(len, frames)) <= WHOLE_BYTES:
+            if effect.channel == ENROL:  # WELCOME has the secret of the fabric's datagrams (SEC-047)
+                self._notes.append((mono_ns, "said", ENROL, effect.peer, ()))
+            elif sum(map(len, frames)) <= WHOLE_BYTES:
                 self._notes.append((mono_ns, "said", effect.channel, effect.peer, frames))
             else:
                 self._notes.append((mono_ns, "said", effect.channel, effect.peer, *_cut(frames)))
