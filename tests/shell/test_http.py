@@ -220,6 +220,33 @@ def test_connections_beyond_the_bound_are_told_so_and_beyond_that_closed(monkeyp
     assert [503, 0, 2] == asyncio.run(main())
 
 
+@pytest.mark.proves("SEC-053", part="viewers of HTTP leave room for whoever asks")
+def test_a_crowd_of_viewers_kept_everybody_else_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STREAMS_MAX", 2)
+
+    async def main() -> tuple[list[int], int]:
+        async def silent() -> AsyncIterator[bytes]:
+            yield event(b"1")
+            await asyncio.Event().wait()
+
+        served = Server({"/hello": HELLO, "/live": Route(lambda _: Stream(silent()))}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        viewers = []
+        for _ in range(2):
+            viewers.append(await asyncio.open_connection("127.0.0.1", port))
+            viewers[-1][1].write(get("/live"))
+            await viewers[-1][0].readuntil(b"data: 1")
+        answers = [status_of(await say(port, get(path))) for path in ("/live", "/hello")]
+        for _, writer in viewers:
+            writer.close()
+        refused = served.refused
+        await served.close()
+        return answers, refused
+
+    assert ([503, 200], 1) == asyncio.run(main())
+    assert limits.STREAMS_MAX + limits.BODIES_MAX < limits.CONNECTIONS_MAX
+
+
 @pytest.mark.proves("SEC-053", part="connections of HTTP that have not said what they ask for: the longest wait ends")
 def test_a_crowd_that_asked_for_nothing_kept_everybody_else_out_for_ten_seconds() -> None:
     async def main() -> tuple[int, int, list[bytes]]:

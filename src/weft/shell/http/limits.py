@@ -3,6 +3,7 @@
 from typing import Final
 
 CONNECTIONS_MAX: Final = 256  # SEC-046
+STREAMS_MAX: Final = 192  # viewers at once: the other connections are for whoever asks, or gives an order
 TOLD_MAX: Final = 32  # further connections that get a 503; those beyond are closed without an answer
 HEAD_BYTES_MAX: Final = 8 << 10  # SEC-046
 PATIENCE_S: Final = 10.0  # seconds for a head, for a body, and for the client to read an answer (SEC-046)

@@ -24,6 +24,7 @@ from weft.shell.http.limits import (
     PIECE_BYTES,
     STALLED_S,
     STILL_HERE_S,
+    STREAMS_MAX,
     TOLD_MAX,
     UNSENT_BYTES,
 )
@@ -144,9 +145,10 @@ class Server:
             )
         except h11.RemoteProtocolError as error:
             answer, has_body = Response(error.error_status_hint, TEXT, b""), False
-        if isinstance(answer, Stream):
+        if isinstance(answer, Stream) and len(self._streams) < STREAMS_MAX:
             await self._stream(parser, writer, answer.events)
             return
+        answer = TOO_MANY if isinstance(answer, Stream) else answer
         self.refused += answer.status in REFUSALS or answer in (BUSY, TOO_MANY)
         writer.write(_bytes_of(parser, answer, has_body=has_body))
         async with asyncio.timeout(PATIENCE_S):
