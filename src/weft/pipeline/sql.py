@@ -156,8 +156,6 @@ class Lake:
             yield from reader
 
     def _relation(self, sql: str) -> "duckdb.DuckDBPyRelation":
-        import duckdb
-
         connection = self._open
         if _TABLES.fullmatch(sql):
             return self._listing()
@@ -169,32 +167,9 @@ class Lake:
         for table in self._named_in(sql):
             self._register(table)
         (statement,) = connection.extract_statements(sql)
-        reads = statement.type in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-        if not reads or self._writes(statement):
+        if _writes(connection, statement):
             raise UserError("bad-sql", "a query cannot change a lake", "SELECT, WITH, DESCRIBE or EXPLAIN")
         return connection.sql(sql)
-
-    def _writes(self, statement: "duckdb.Statement") -> bool:
-        """Whether a SELECT or EXPLAIN writes: WITH may contain a COPY, and EXPLAIN ANALYZE executes whatever it explains.
-
-        DESCRIBE executes nothing, and accepts exactly the statements that only read.
-        """
-        import duckdb
-
-        text = statement.query
-        if statement.type == duckdb.StatementType.EXPLAIN:
-            text = _EXPLAIN.sub("", text, count=1)
-        elif not _WRITING.search(text):
-            return False  # most queries: DESCRIBE would open their files once more
-        try:
-            self._open.execute(f"DESCRIBE {text}").fetchall()
-        except duckdb.ParserException:
-            return True
-        except duckdb.BinderException as error:
-            if WRITES in str(error):
-                return True
-            raise
-        return False
 
     def _listing(self) -> "duckdb.DuckDBPyRelation":
         """The answer to `SHOW TABLES`."""
@@ -397,6 +372,31 @@ class Lake:
         handle = self._handle(table, self.as_of)
         version = None if handle is None else handle.transaction_version(writer.app(table))
         return -1 if version is None else version
+
+
+def _writes(connection: "duckdb.DuckDBPyConnection", statement: "duckdb.Statement") -> bool:
+    """Whether a statement writes: WITH may contain a COPY, and EXPLAIN ANALYZE executes whatever it explains.
+
+    DESCRIBE executes nothing, and accepts exactly the statements that only read.
+    """
+    import duckdb
+
+    text = statement.query
+    if statement.type == duckdb.StatementType.EXPLAIN:
+        text = _EXPLAIN.sub("", text, count=1)
+    elif statement.type != duckdb.StatementType.SELECT:
+        return True
+    elif not _WRITING.search(text):
+        return False  # most queries: DESCRIBE would open their files once more
+    try:
+        connection.execute(f"DESCRIBE {text}").fetchall()
+    except duckdb.ParserException:
+        return True
+    except duckdb.BinderException as error:
+        if WRITES in str(error):
+            return True
+        raise
+    return False
 
 
 def _nearest(word: str, names: Iterable[str]) -> list[str]:
