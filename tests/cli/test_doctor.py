@@ -10,7 +10,7 @@ import pytest
 from weft.cli import doctor_fix
 from weft.cli.doctor import doctor
 from weft.cli.doctor_fix import ALL_LOOKS, mended
-from weft.cli.doctor_fleet import findings, judged
+from weft.cli.doctor_fleet import degraded, findings, judged
 from weft.cli.doctor_node import Patient
 from weft.cli.doctor_node import findings as of_node
 from weft.cli.status import Member, Picture
@@ -184,6 +184,13 @@ def test_a_fleet_is_judged(name: str) -> None:
     assert [expected] == told
     others = [one.state for one in judged(seen) if one.what != expected.what]
     assert {"ok"} == set(others)
+
+
+def test_a_node_that_has_no_room_on_its_disk_is_not_passed_over() -> None:
+    """A root kept no sample, since its disk was full, and the doctor ended with: nothing fails here."""
+    told = degraded(picture(members=[MEMBER._replace(health="degraded")]))
+    mend = "weft status shows why, and what to do"
+    assert Finding("fleet: degraded", "warn", "s1 work less well than they should", mend) == told
 
 
 @pytest.mark.proves("OPS-006", part="without a node that runs, all else is looked at")

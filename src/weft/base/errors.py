@@ -1,9 +1,12 @@
 """Errors by blame: ours, a peer's, the user's. Nothing else leaves a core on purpose."""
 
+import errno
 from typing import Final
 
 import msgspec
 
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a file or a disk without room."""
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Everything that msgspec raises for bytes that are not of the requested form (SEC-042)."""
 
@@ -43,6 +46,14 @@ class UserError(WeftError):
 
 class StorageFailed(WeftError):
     """The disk refused a write or a sync: nothing behind a wall leaves any more, and the process exits 74 (JRN-032)."""
+
+
+def mend_of(error: StorageFailed) -> str:
+    """What to do about a disk that refused a write."""
+    full = isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
+    return (
+        "make room on that disk: df -h shows how much there is" if full else "weft journal verify, and look at the disk"
+    )
 
 
 def why_unread(error: OSError | UnicodeDecodeError) -> str:

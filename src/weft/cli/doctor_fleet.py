@@ -21,6 +21,13 @@ def findings(port: int, ask: Ask = status_of) -> Iterator[Finding]:
         yield Finding("fleet", FINE, f"no node answers at port {port}, so no fleet was asked")
         return
     yield from judged(picture)
+    yield degraded(picture)
+
+
+def degraded(picture: Picture) -> Finding:
+    """Nodes that work, and want somebody to look: a full disk, a parent that is away. An upgrade may go on beside them."""
+    names = [member.name for member in picture.members if member.health == "degraded"]
+    return _of("fleet: degraded", names, "work less well than they should", "weft status shows why, and what to do")
 
 
 def judged(picture: Picture) -> Iterator[Finding]:

