@@ -37,6 +37,16 @@ def said(status: str, body: bytes, length: int | None = None) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("rotate-key", "the fabric is open"), ("listen", "ip -brief address"), ("invite", "--listen ADDRESS")],
+)
+def test_a_refusal_of_an_open_fabric_says_what_to_type(name: str, says: str) -> None:
+    with answering(said("409 Conflict", b'{"text": "not here"}')) as (port, _), pytest.raises(UserError) as refused:
+        order(port, name)
+    assert says in refused.value.try_this
+
+
 def test_a_page_is_asked_for_and_read() -> None:
     with answering(said("200 OK", b'{"name":"r"}')) as (port, heard):
         assert {"name": "r"} == page_of(port, "status")

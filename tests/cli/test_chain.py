@@ -224,3 +224,11 @@ def test_what_waits_is_shown_with_its_age(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(chain, "status_of", lambda port: {"cores": {}})
     assert 0 == chain.spool(json=True)
     assert None is json.loads(capsys.readouterr().out)["oldest_s"]
+
+
+@pytest.mark.parametrize("payload", ['{"a": 1', "", "the fan stopped", "[" * 100_000])
+def test_what_is_no_json_is_not_sent_as_json(monkeypatch: pytest.MonkeyPatch, payload: str) -> None:
+    """It was `spooled`, and no filter and no reader could read it."""
+    monkeypatch.setattr("weft.cli.chain_calls.send_once", lambda *_, **__: pytest.fail("it was sent"))
+    with pytest.raises(UserError, match="no JSON"):
+        chain.send("app.alert", payload, fmt="json")

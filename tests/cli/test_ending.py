@@ -112,7 +112,6 @@ def test_a_fault_of_ours_is_a_sentence_and_a_file(tmp_path: Path) -> None:
     assert [kept] == list(tmp_path.iterdir())
 
 
-@pytest.mark.proves("OPS-005", part="no state is left where none can be kept; it says what to type instead")
 def test_a_disk_without_room_is_told_to_be_emptied_not_verified(capsys: pytest.CaptureFixture[str]) -> None:
     def command() -> NoReturn:
         raise StorageFailed("j cannot be written") from OSError(errno.ENOSPC, "No space left on device")
@@ -121,6 +120,7 @@ def test_a_disk_without_room_is_told_to_be_emptied_not_verified(capsys: pytest.C
     assert "make room on that disk" in capsys.readouterr().err
 
 
+@pytest.mark.proves("OPS-005", part="no state is left where none can be kept; it says what to type instead")
 def test_no_state_is_made_where_one_may_not_write(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "s1"

@@ -20,7 +20,15 @@ REFUSING: Final = 400
 """From this HTTP status on, an answer is an error, and its body says why."""
 LOCAL: Final = "127.0.0.1"
 DOOR: Final = Door("http")
-MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
+MENDS: Final = {
+    "rollback": "weft config history lists the writes, newest first",
+    "invite": "weft invite --help; the first time with --listen ADDRESS, which gives the root its keys",
+    "listen": "an address of this machine in numbers, as `ip -brief address` lists them",
+    **dict.fromkeys(
+        ("rotate-key", "revoke-key"),
+        "weft key ls; if it lists none, the fabric is open: weft invite --listen ADDRESS closes it",
+    ),
+}
 """The mend for a refused order, by the order's name."""
 DEAD_ALERT: Final = "dead-alert"
 """The code of a refusal because an alert could never fire."""

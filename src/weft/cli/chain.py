@@ -196,6 +196,8 @@ def send(
 
     body = _standard_input() if payload == "-" else payload.encode()
     kind = fmt or ("raw" if payload == "-" else "text")
+    if kind == "json":
+        _refuse_no_json(body)
     ok, why = send_once(node, type_name, body, to=to, fmt=kind, want=want, keep=keep)
     if json:
         print(to_json.dumps({"ok": ok, "why": why}))
@@ -232,6 +234,17 @@ def watch(
     from weft.cli.chain_calls import place_of, watch_messages
 
     return watch_messages(node, type_name, (on, place_of(place)), count, json=json)
+
+
+def _refuse_no_json(body: bytes) -> None:
+    """UserError for what readers and filters could not read: to the node a payload is bytes."""
+    try:
+        to_json.loads(body)
+    except (ValueError, RecursionError) as error:
+        text = f"the payload is no JSON: {error}"
+        raise UserError(
+            "usage", text, """--fmt json '{"level": 5}', in single quotes; or without --fmt, as text"""
+        ) from None
 
 
 def _standard_input() -> bytes:
