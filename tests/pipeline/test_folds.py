@@ -16,7 +16,9 @@ from tests.pipeline.canaries import planted
 from tests.pipeline.ground import MEM, Ground, taken
 from weft.base.chance import Chance
 from weft.lake.schemas import BRONZE
+from weft.pipeline import fold
 from weft.pipeline.delta import Tables
+from weft.pipeline.fold import Fold
 from weft.pipeline.folding import Folding, session_beside
 from weft.pipeline.late import Late
 from weft.pipeline.rules import lenient
@@ -193,6 +195,28 @@ def test_no_batch_waits_for_a_fold(ground: Ground, monkeypatch: Patch) -> None:
     ground.job.fold()
     assert [(5,)] == ground.rows("gold.rollup_1d", "n", order=())
     assert [(8.0,)] == ground.rows("gold.latest", "value", order=())
+
+
+@pytest.mark.proves("PIP-045", part="a long backlog is folded in steps of bounded size, with the same result")
+def test_a_long_backlog_is_folded_in_steps(ground: Ground, monkeypatch: Patch) -> None:
+    for batch in range(5):
+        ground.take(taken(10 * batch + 1, [(MEM, 7 + batch, None)] * 3))
+    uptos, real = list[int](), Fold.rollups
+
+    def rollups(self: Fold, upto: int) -> None:
+        uptos.append(upto)
+        real(self, upto)
+
+    monkeypatch.setattr(Fold, "rollups", rollups)
+    monkeypatch.setattr(fold, "STEP_ROWS", 6)
+    ground.job.fold()
+    assert [1, 3, 4] == uptos
+    assert [(15, 135.0)] == ground.rows("gold.rollup_1d", "n", "sum", order=())
+    assert [(11.0,)] == ground.rows("gold.latest", "value", order=())
+    ground.take(taken(101, [(MEM, 1, None)] * 9))
+    ground.job.fold()
+    assert [1, 3, 4, 5] == uptos
+    assert [(24, 144.0)] == ground.rows("gold.rollup_1d", "n", "sum", order=())
 
 
 def test_what_ends_a_fold_early_is_raised_where_batches_are_taken(ground: Ground, monkeypatch: Patch) -> None:

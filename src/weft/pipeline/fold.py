@@ -5,7 +5,8 @@ that is repeated after a crash adds nothing twice. Answers of `weft sql` include
 the rows of silver after the mark.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -86,6 +87,7 @@ def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # time ranges in a search for files; more are merged into one
 SMALL_BYTES_MAX: Final = 2 << 20  # of Parquet, some 200,000 rows; up to this size one task is faster than several
+STEP_ROWS: Final = 2_000_000  # values of one step, but for a single batch: each may be a window of its own
 _SPLIT: Final = "_file"
 
 
@@ -97,9 +99,25 @@ class Fold:
 
     def bring(self, upto: int) -> None:
         """Fold every gold table, up to and including batch `upto`."""
-        self.rollups(upto)
-        Late(self.tables, self.about, upto).count()
-        self.latest(upto)
+        for step in self._steps(upto):
+            self.rollups(step)
+            Late(self.tables, self.about, step).count()
+            self.latest(step)
+
+    def _steps(self, upto: int) -> Iterator[int]:
+        """The batches up to which to fold, one after the other: a driver has no memory for all values of a long backlog."""
+        mark = min(self.tables.committed(table) for table in (*ROLLUPS, LATEST))
+        fresh: Counter[int] = Counter()
+        for _, batch, rows in self.tables.statistics(VALUES, "max.batch", "num_records"):
+            if batch is not None and mark < batch <= upto:
+                fresh[batch] += rows or 0
+        rows, last = 0, mark
+        for batch in sorted(fresh):
+            if rows and rows + fresh[batch] > STEP_ROWS:
+                yield last
+                rows = 0
+            rows, last = rows + fresh[batch], batch
+        yield upto
 
     def rollups(self, upto: int) -> None:
         """Fold roll-ups of all widths: files that new values concern are replaced.
