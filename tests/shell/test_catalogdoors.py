@@ -80,6 +80,15 @@ async def opened(place: Path, **table: Any) -> AsyncIterator[Opened]:
         links.close()
 
 
+def test_a_page_may_ask_for_open_doors_when_they_are_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as doors:
+            assert ["catalog-beats"] == [door.name for door in doors.doors.open_doors()]
+        assert [] == list(doors.doors.open_doors())
+
+    asyncio.run(main())
+
+
 async def drained(links: Links, count: int) -> list[Heard]:
     heard: list[Heard] = []
     async with asyncio.timeout(PATIENCE_S):

@@ -87,7 +87,7 @@ def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # time ranges in a search for files; more are merged into one
 SMALL_BYTES_MAX: Final = 2 << 20  # of Parquet, some 200,000 rows; up to this size one task is faster than several
-STEP_ROWS: Final = 2_000_000  # values of one step, but for a single batch: each may be a window of its own
+STEP_ROWS: Final = 1_000_000  # values of one step, but for a single batch: each may be a window of its own
 _SPLIT: Final = "_file"
 
 

@@ -90,6 +90,7 @@ class CatalogDoors:
         if self._beats is not None:
             asyncio.get_running_loop().remove_reader(self._beats)
             self._beats.close()
+            self._beats = None  # a page may still ask which doors are open
         if self._beacons is not None:
             self._beacons.close()
         if self._relays is not None:
