@@ -47,7 +47,7 @@ def test_a_port_or_a_server_puts_the_core_to_work(table: dict[str, Any]) -> None
         ("E04", "chp.port", {"port": 80}),
         ("E04", "chp", {"port": 65_534}),
         ("E04", "chp", {"port": "5556"}),
-        ("E04", "chp", {"prot": 5_556}),
+        ("E02", "chp.prot", {"prot": 5_556}),
         ("E06", "chp.port", {"port": 27_509}),
         ("E06", "chp.port", {"port": 27_498}),
         ("E04", "chp.writable", {"port": 5_556, "writable": ["/a/", "b"]}),

@@ -222,7 +222,7 @@ def test_points_that_a_receiver_of_otlp_refuses_in_part_are_counted(monitor: Mon
         ({"otlp": "http://a/x", "labels": {"node": "b"}}, "E15"),
         ({"otlp": "http://a/x", "labels": {"1st": "b"}}, "E15"),
         ({"otlp": "http://a/x", "at": "nowhere"}, "E04"),
-        ({"otlp": "http://a/x", "odd": 1}, "E04"),
+        ({"otlp": "http://a/x", "odd": 1}, "E02"),
     ],
 )
 def test_mistakes_in_a_receiver_have_codes(table: dict[str, Any], code: str) -> None:

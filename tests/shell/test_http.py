@@ -447,19 +447,21 @@ def test_an_order_that_fails_is_an_error_of_the_process() -> None:
     def breaks(_: Request) -> Response:
         raise ValueError("half done")
 
-    async def main() -> list[str]:
-        errors: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: errors.append(str(told["exception"])))
+    async def main() -> str:
+        error: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: error.set_result(str(told["exception"])))
         served = Server({"/order": Route(breaks, "POST", 9)}, Gate(is_loopback=True))
         port = await served.serve("127.0.0.1", 0)
         head = (
             "POST /order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
         )
         assert b"" == await say(port, head.encode())
+        async with asyncio.timeout(PATIENCE_S):
+            await error
         await served.close()
-        return errors
+        return error.result()
 
-    assert ["half done"] == asyncio.run(main())
+    assert "half done" == asyncio.run(main())
 
 
 def test_a_connection_that_is_ended_while_it_is_left_ends_without_an_error() -> None:

@@ -116,7 +116,10 @@ def test_a_start_that_reads_its_journal_in_pieces_is_the_same_start(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("place", ["wake", "tidy", "order", "page"])
+ORDER = b"POST /order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize("place", ["wake", "tidy", "order", "order by a page"])
 def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_restores_it(
     place: str, tmp_path: Path
 ) -> None:
@@ -136,7 +139,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
         elif place == "order":
             loop.call_later(0.2, made.runner.order, "measurement", "nonsense")
         else:
-            made.telemetry.http.routes["/status"] = Route(fault)  # type: ignore[arg-type]  # and here
+            made.telemetry.http.routes["/order"] = Route(fault, "POST", 9)  # type: ignore[arg-type]  # and here
             loop.call_soon(ask, loop, chosen.node.port + HTTP_PORT)
         async with asyncio.timeout(PATIENCE_S):
             return await made.run()
@@ -149,7 +152,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 with closing(writer):
-                    writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    writer.write(ORDER)
                     await reader.read()
             await asyncio.sleep(0.05)  # tidy: on a busy machine the node does not listen yet; ends with the node
 
