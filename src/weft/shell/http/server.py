@@ -252,10 +252,12 @@ async def _made(route: Route, request: Request) -> Answer:
         answer = route.handle(request)
         return answer if isinstance(answer, Response | Stream) else await answer
     except Exception as fault:
-        if route.method != "GET":
-            raise
-        _report(fault)
-        return FAILED
+        if route.method == "GET":
+            _report(fault)
+            return FAILED
+        context = {"message": "an order failed halfway", "exception": fault}
+        asyncio.get_running_loop().call_exception_handler(context)  # some Pythons tell of a task's error much later
+        raise ConnectionAbortedError from fault
 
 
 def _report(fault: Exception) -> None:
