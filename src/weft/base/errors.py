@@ -5,7 +5,9 @@ from typing import Final
 
 import msgspec
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk without room."""
+FULL: Final = NO_ROOM | {errno.EFBIG}
 """Errors of a file or a disk without room."""
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Everything that msgspec raises for bytes that are not of the requested form (SEC-042)."""

@@ -18,6 +18,7 @@ from weft.base.settings import span_ns
 from weft.cli.config_crossings import crossings
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
 from weft.cli.kit.exits import DONE, NOT_SO, notice
+from weft.cli.kit.lines import date_and_clock
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedPort
@@ -431,7 +432,7 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
 
 
 def _write_line(write: Past) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(write.at_ns // SECOND))
+    when = date_and_clock(write.at_ns // SECOND)
     old, new = clean(write.old) or "-", clean(write.new) or "deleted"
     return f"{write.number:>6}  {when}  {clean(write.who) or '-':10}  {write.key}  {old} -> {new}"
 

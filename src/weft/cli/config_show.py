@@ -13,6 +13,7 @@ from weft.cli.config import loaded, subtrees_of
 from weft.cli.config_store import CONFIG
 from weft.cli.home import home_of
 from weft.cli.kit.exits import notice
+from weft.cli.kit.lines import date_and_clock
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -73,7 +74,7 @@ def _last(state: "State", node: str | None) -> str:
     """The last write."""
     when = "the lake does not have it yet"
     if state.at_ns is not None:
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.at_ns // SECOND))
+        when = date_and_clock(state.at_ns // SECOND)
     return f"weft: after write {state.number} ({when})" + (f", which {clean(node)} ran" if node else "")
 
 

@@ -1,9 +1,6 @@
 """The command `weft`: a node's file becomes its node at once, every other command is one of `nouns.py`."""
 
 import sys
-from typing import Final
-
-INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
 
 
 def main() -> None:
@@ -11,6 +8,8 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:  # while modules were loaded: nothing has been done yet
+        from weft.cli.kit.exits import INTERRUPTED
+
         sys.exit(INTERRUPTED)
 
 

@@ -16,7 +16,7 @@ from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DONE, NOT_SO, complain, notice
-from weft.cli.kit.lines import print_json
+from weft.cli.kit.lines import date_and_clock, print_json
 from weft.cli.kit.options import Flag
 from weft.cli.store_calls import at_store
 from weft.cli.store_lines import chain_facts, document, facts, line, links, plain
@@ -374,7 +374,7 @@ def _seconds(text: str) -> float:
 
 def _instant(until: float) -> str:
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(until))
+        return date_and_clock(until)
     except (ValueError, OverflowError, OSError):
         return f"{until:g}"
 

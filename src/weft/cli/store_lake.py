@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from weft.base.errors import PeerError, UserError
 from weft.cli.home import home_of
 from weft.cli.kit.exits import DONE, NOT_SO, complain
-from weft.cli.kit.lines import print_json
+from weft.cli.kit.lines import date_and_clock, print_json
 from weft.cli.kit.options import Flag
 from weft.cli.store_lines import document, line, plain
 
@@ -83,7 +83,7 @@ def history(
 def _line(version: "Version") -> str:
     from weft.client.store.values import MISSING
 
-    made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(version.from_us // 1_000_000))
+    made = date_and_clock(version.from_us // 1_000_000)
     value = line(MISSING if version.deleted else version.value) if version.deleted or version.text else "too large"
     who = f"{version.node}:{version.tick}" + (f" by {version.by}" if version.by else "")
     lost = "  never stood" if version.to_us is not None and version.to_us <= version.from_us else ""

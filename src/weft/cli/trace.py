@@ -14,6 +14,7 @@ from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of, text_of
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.lines import date_and_clock
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.status import own_endpoint, picture_of
@@ -255,4 +256,4 @@ def _lines(road: Road) -> Iterator[str]:
 def _when(at: int) -> str:
     if not at:
         return ""
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at // SECOND))}.{at // 1_000_000 % 1_000:03}"
+    return f"{date_and_clock(at // SECOND)}.{at // 1_000_000 % 1_000:03}"

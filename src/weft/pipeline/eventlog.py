@@ -6,7 +6,6 @@ processes do not mix. When the file is large it is renamed to `events.1.jsonl`, 
 are far behind or have caught up.
 """
 
-import errno
 import os
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from weft import __version__
+from weft.base.errors import NO_ROOM
 from weft.lake.layout import Layout
 
 FILE: Final = "events.jsonl"
@@ -103,7 +103,7 @@ class Lookout:
         if code in QUIET_CODES:
             return
         cause = error.__cause__ or error
-        is_full = FULL in str(cause) or (isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT))
+        is_full = FULL in str(cause) or (isinstance(cause, OSError) and cause.errno in NO_ROOM)
         name = "full" if is_full else "lease-lost" if code == "lost-lease" else "batch-failed"
         self.say(name, code=code, why=str(error)[:1_000])
 

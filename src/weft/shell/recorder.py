@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.errors import StorageFailed, WeftError
+from weft.base.errors import NO_ROOM, StorageFailed, WeftError
 from weft.base.records import Entry
 from weft.cores.carrier.messages import InLake, LakeUnread, ReadVectors
 from weft.cores.drain.messages import (
@@ -37,7 +37,6 @@ READ_BYTES: Final = 4 << 20  # of the journal at a time: what the thread has in 
 PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
 PATIENCE_STEP_S: Final = 0.02
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Read = Callable[[int, int], tuple[list[Entry], int]]
 """Journal.read: entries behind an lsn, about so many bytes, and the lsn up to which they reach."""
@@ -109,7 +108,7 @@ class Recorder:
         try:
             return act()
         except OSError as error:
-            return refuse("full" if error.errno in _FULL else "failed", str(error))
+            return refuse("full" if error.errno in NO_ROOM else "failed", str(error))
         except (WeftError, MemoryError) as error:
             return refuse("failed", str(error))
 

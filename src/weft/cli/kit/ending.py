@@ -11,7 +11,7 @@ from typing import Any, Final
 from cyclopts import CycloptsError
 
 from weft.base.errors import EXIT_CODES, FULL, StorageFailed, UserError, WeftError, exit_code, mend_of
-from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
+from weft.cli.kit.exits import DONE, INTERRUPTED, UNREACHABLE, USAGE, complain
 from weft.cli.kit.text import at_terminal
 
 EXTRAS: Final = {
@@ -27,7 +27,6 @@ TRACEBACK: Final = "WEFT_TRACEBACK"
 FAULT: Final = EXIT_CODES["our-fault"]
 LINKS: Final = {"unreachable": UNREACHABLE, "unanswered": EXIT_CODES["unconfirmed"]}
 """Exit status by the code of a client library's error; every other error is a refusal."""
-INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
 DISK: Final = EXIT_CODES["storage-failed"]
 TABLE_ERRORS: Final = frozenset({"DeltaError", "TableNotFoundError", "DeltaProtocolError", "SchemaMismatchError"})
 """Errors of `deltalake`, which most commands do not import."""

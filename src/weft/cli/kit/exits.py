@@ -16,6 +16,8 @@ UNCONFIRMED: Final = EXIT_CODES["unconfirmed"]
 VOID: Final = EXIT_CODES["void"]
 """No verdict: the run did not have the circumstances that the promise is about."""
 
+INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
+
 
 def complain(text: str, status: int) -> int:
     """Print what went wrong to standard error, without escape sequences; returns the exit status."""

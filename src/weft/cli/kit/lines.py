@@ -36,6 +36,17 @@ def clock(at_ns: int) -> str:
     return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
 
 
+def date_and_clock(seconds: float) -> str:
+    """An instant, in seconds since 1970, as date and time of day here.
+
+    ValueError, OverflowError or OSError if no calendar has it.
+
+    >>> len(date_and_clock(1_763_800_000))
+    19
+    """
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
 def print_json(value: Any) -> None:
     """Print one line of JSON; it is written when this returns."""
     print(json.dumps(value, ensure_ascii=False), flush=True)

@@ -1,13 +1,9 @@
 """The errors of a journal that cannot write, and how errors of the disk are classified."""
 
-import errno
 from pathlib import Path
-from typing import Final
 
-from weft.base.errors import StorageFailed
+from weft.base.errors import NO_ROOM, StorageFailed
 from weft.shell.files import Files
-
-NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StorageFull(StorageFailed):
