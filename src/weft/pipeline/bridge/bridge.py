@@ -88,13 +88,12 @@ SELECT series, said, about.*, row_number() OVER w AS turn, known IS NULL AS is_n
 FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER BY place)
 """
 """One row per key and definition: `turn` 1 is the first of its key; `is_new`: no batch has the key; `is_one`: it counts."""
-WRITTEN: Final = "{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': labels}"
-"""The same value with its labels in the order in which they came."""
+WRITTEN: Final = "hash(config_name, detail, type, param, labels)"
+"""A hash of the same value, with its labels in the order in which they came."""
 UNKNOWN: Final = """
-FROM (SELECT series, {written} AS said FROM
-      (SELECT series, config_name, detail, type, param, labels FROM ({rows}) GROUP BY ALL)) told
+FROM (SELECT series, min({written}) AS least, max({written}) AS most FROM {rows} GROUP BY series) told
 LEFT JOIN (SELECT series, any_value({written}) AS known FROM {known} GROUP BY series) USING (series)
-WHERE said IS DISTINCT FROM known
+WHERE known IS NULL OR least <> known OR most <> known
 """
 """Definitions that are not, letter by letter, those that a batch has brought: mostly none, and then nothing else is asked."""
 UNCOLLIDED: Final = f"""
@@ -229,7 +228,13 @@ class Bridge:
         return self._typed(table, columns_of(table), self._accepted(table, stream, pending, received))
 
     def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
-        """The rows of some slices in bronze's columns: the name of the DuckDB table into which they are read once."""
+        """The rows of some slices in bronze's columns, as what stands behind FROM.
+
+        A query reads only the columns that it needs. Only so many segments that they cannot all be open are read into a
+        table first.
+        """
+        if len(slices) <= OPEN_MAX:
+            return f"({self._select_from_files(slices, stream)})"
         if (stream, slices) not in self._read:
             name = self._read[stream, slices] = f"received_{len(self._read)}"
             for first in range(0, len(slices), OPEN_MAX):
@@ -268,7 +273,7 @@ class Bridge:
         rows = f"SELECT * FROM ({rows}) WHERE reason IS NULL"
         if table is not SAMPLES:
             return rows
-        if self._has_collisions(judged):
+        if self._has_collisions(received, judged):
             rows = UNCOLLIDED.format(rows=rows, said=SAID)
         if pending.late:
             return WITHIN.format(rows=rows, ranges=self._ranges("late_samples", pending.late), name=LATE)
@@ -276,13 +281,13 @@ class Bridge:
 
     # Definitions of series keys.
 
-    def _has_collisions(self, judged: str) -> bool:
+    def _has_collisions(self, received: str, judged: str) -> bool:
         """Whether a key has two definitions. Scans all pending rows once and keeps what is not known as `DEFINED`."""
-        good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         known = self.tables.committed(SERIES)
-        self._has_defined = self._any(UNKNOWN.format(rows=good, known=known, written=WRITTEN))
+        self._has_defined = self._any(UNKNOWN.format(rows=received, known=known, written=WRITTEN))
         if not self._has_defined:
             return False
+        good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
