@@ -92,6 +92,9 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # with 100, the entries of one batch would evict each other
     # Aggregates of structs and lists: with more keys than this, Spark sorts all rows with their contents.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
+    # Each sort, hash map and broadcast takes at least one of these, which by default has 4 MB.
+    "spark.buffer.pageSize": "256k",
+    "spark.broadcast.blockSize": "128k",
     "spark.sql.ui.explainMode": "simple",
     # Otherwise each column expression first sends its line in Python to the JVM: five calls instead of two.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
