@@ -265,7 +265,7 @@ def spoiled_rows(plot: Plot, table: Table) -> Iterator[tuple[str, list[dict[str,
 @pytest.mark.proves("PIP-102")
 @pytest.mark.parametrize("stream", STAGES)
 def test_what_an_answer_has_is_what_the_driver_commits_a_moment_later(
-    spark: SparkSession, tmp_path: Path, stream: str
+    spark: SparkSession, tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plot = Ground(tmp_path / "lake", spark) if stream == "samples" else Plot(tmp_path / "lake", spark, stream)
     chance, stages = Chance(stream), STAGES[stream]
@@ -274,6 +274,9 @@ def test_what_an_answer_has_is_what_the_driver_commits_a_moment_later(
     for records in histories(stream):
         drain(plot, chance, records)
         before = [fresh_rows(plot, table) for table in named]
+        with monkeypatch.context() as few:
+            few.setattr(bridge, "OPEN_MAX", 1)
+            assert [fresh_rows(plot, table) for table in named] == before
         spoiled = list(spoiled_rows(plot, stages.silver))
         done = plot.take()
         assert done.outcome.silver > 0 < done.outcome.quarantined
