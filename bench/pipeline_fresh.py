@@ -4,9 +4,9 @@
 
 A sensor sends so many samples a second over a real socket to a root that journals, syncs and drains; `weft lake run`
 makes tables of them. Two ages are reported. Of every row of `silver.samples`, the instant of the commit that brought it
-less its `at`: goal p50 1.5 s, p95 3 s. And what somebody sees who asks `weft sql` every half second in this process, with
-the bridge (PIP-102): of each answer, the instant at which it stood less the stamps of the rows that it was the first to
-have: goal p50 0.6 s, p95 1.2 s. What came within the first `skip` seconds, while Spark starts, does not count.
+less its `at`: goal p50 1.5 s, p95 3 s. And what somebody sees who asks `weft sql` half a second after each answer, in this
+process, with the bridge (PIP-102): of each answer, the instant at which it stood less the stamps of the rows that it was
+the first to have: goal p50 0.6 s, p95 1.2 s. What came within the first `skip` seconds, while Spark starts, does not count.
 
 With `--no-driver` nobody makes tables: every row comes over the bridge, whose limit is a million rows.
 """

@@ -91,6 +91,11 @@ def test_every_command_answers_in_json_or_is_known_not_to(listed: list[Command])
     assert set(ENDLESS) == {one.name for one in listed if "--json" not in {option.name for option in one.options}}
 
 
+@pytest.mark.proves("OPS-004", part="a page of the manual, made from the help")
+def test_each_argument_and_option_of_every_command_is_explained(listed: list[Command]) -> None:
+    assert [] == [f"{one.name} {option.name}" for one in listed for option in one.options if not option.says]
+
+
 @pytest.mark.proves("OPS-004", part="exit codes are the same everywhere: one table, which the help and the manual show")
 def test_exit_statuses_are_those_of_one_table() -> None:
     assert sorted(set(EXIT_CODES.values())) == [EXIT_CODES[code] for code in STATUSES]

@@ -52,6 +52,7 @@ def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int
     are warnings. Original dCAMP files (`.cfg`) are read, too.
 
     Args:
+        file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
         lake: also print how often each alert would have fired in the last hour of this lake's data.
         json: file, usable, errors and warnings as JSON; with a lake also crossings.
     """
@@ -74,7 +75,12 @@ def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int
 
 @app.command(name="print")
 def show(file: Path, /, *, json: Flag = False) -> None:
-    """Print a fleet's file as the keys and values that are replicated: `weft config print fleet.toml`."""
+    """Print a fleet's file as the keys and values that are replicated: `weft config print fleet.toml`.
+
+    Args:
+        file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
+        json: one object, values by key.
+    """
     pairs = _pairs(file)
     if json:
         _print_json({key: json_module.loads(value) for key, value in pairs})
@@ -89,6 +95,12 @@ def diff(file: Path, other: Path | None = None, /, *, port: AskedPort = PORT, js
 
     `weft config diff old.toml new.toml`, or against the fleet that the node at PORT belongs to: `weft config diff
     fleet.toml`; then `+` is what the file would add. Exit status 0 if nothing differs, 1 if something does.
+
+    Args:
+        file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
+        other: the file to compare it with; without it the running fleet.
+        port: any node's name, its state directory, or the first of its ten ports.
+        json: a list of key, old and new value; an absent value is an empty text.
     """
     if other is not None:
         found = changes(_pairs(file), _pairs(other))
@@ -103,6 +115,11 @@ def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None
     """Convert a fleet's file to TOML, also an original dCAMP file: `weft config import old.cfg -o fleet.toml`.
 
     Settings that groups share are written once. An existing file is not overwritten.
+
+    Args:
+        file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
+        output: the file to write, which must not exist yet; without it the text is printed.
+        json: file, number of keys, and the text as `toml`.
     """
     from weft.node.fleettext import to_toml  # only here
 
@@ -123,7 +140,13 @@ def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None
 
 @app.command
 def export(*, output: Output = None, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Write the running fleet's configuration to a file: `weft config export -o fleet.toml`. Loading it changes nothing."""
+    """Write the running fleet's configuration to a file: `weft config export -o fleet.toml`. Loading it changes nothing.
+
+    Args:
+        output: the file to write, which must not exist yet; without it the text is printed.
+        port: any node's name, its state directory, or the first of its ten ports.
+        json: file, the text as `toml`, and what could not be written, as `left_out`.
+    """
     from weft.node.fleettext import to_toml  # only here
 
     fleet, left_out = from_pairs((key, value.encode()) for key, value in _values(Running(port), CONFIG))
@@ -172,7 +195,13 @@ def set_value(
 
 @app.command
 def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Print one value: `weft config get web/metric/cpu`; --json: with the number of its last write."""
+    """Print one value: `weft config get web/metric/cpu`.
+
+    Args:
+        key: a path; without a leading slash it is under /CONFIG/.
+        port: any node's name, its state directory, or the first of its ten ports.
+        json: key, value, and the number of its last write.
+    """
     path = full_key(key)
     found = next((entry for entry in Running(port).entries(path) if entry.key == path), None)
     if found is None:
@@ -185,7 +214,14 @@ def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
 
 @app.command
 def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Delete one key: `weft config delete web/metric/cpu`."""
+    """Delete one key: `weft config delete web/metric/cpu`.
+
+    Args:
+        key: a path; without a leading slash it is under /CONFIG/.
+        if_number: only if the key's last write has this number.
+        port: the root's name, its state directory, or the first of its ten ports.
+        json: number, count and confirmation as JSON.
+    """
     path = full_key(key)
     outcome = Running(port).write(path, "", None, if_number)
     what = path if outcome.writes or json else f"there is no {path}"
@@ -194,7 +230,13 @@ def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT,
 
 @app.command(name="list", alias="ls")
 def list_keys(prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything."""
+    """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything.
+
+    Args:
+        prefix: only keys under it.
+        port: any node's name, its state directory, or the first of its ten ports.
+        json: a list of key, number of the last write, and value.
+    """
     entries = [entry for subtree in subtrees_of(prefix) for entry in Running(port).entries(subtree)]
     if json:
         _print_json([{"key": key, "number": number, "value": loaded(value)} for key, number, value in entries])
@@ -208,6 +250,11 @@ def load(file: Path, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Make the running fleet match a file, with as few writes as possible: `weft config load fleet.toml`.
 
     Keys under /CONFIG/ that the file does not have are deleted; `weft config diff fleet.toml` shows them beforehand.
+
+    Args:
+        file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
+        port: the root's name, its state directory, or the first of its ten ports.
+        json: number, count and confirmation as JSON, and the changes as `weft config diff` tells them.
     """
     pairs, store = _pairs(file), Running(port)
     found = changes(_values(store, CONFIG), pairs)
@@ -240,7 +287,14 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: AskedPort = 
 
 @app.command
 def rollback(number: int, prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Restore keys to their values just after write NUMBER, with new writes: `weft config rollback 12 web`."""
+    """Restore keys to their values just after write NUMBER, with new writes: `weft config rollback 12 web`.
+
+    Args:
+        number: of a write, as `weft config history` shows it.
+        prefix: only keys under it.
+        port: the root's name, its state directory, or the first of its ten ports.
+        json: number, count and confirmation as JSON.
+    """
     store = Running(port)
     below, *alone = subtrees_of(prefix)
     path = next((key for key in alone if store.history(key, 1) or store.entries(key)), below)

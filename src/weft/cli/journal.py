@@ -46,6 +46,10 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
     `weft journal verify ~/.local/state/weft/lab/root`: the node's state directory, or the `journal` directory in it.
     Exit status 0 if all files are clean, or end in a torn record, which the next start cuts off; 1 if something is
     damaged or missing and that loss has not been accepted; 2 if there is no journal.
+
+    Args:
+        directory: a node's state directory, or the `journal` directory in it.
+        json: one object: journal, is_good, files, and faults, the reasons not to start.
     """
     from weft.shell.files import Files
     from weft.shell.journal.verify import faults, verify
@@ -95,13 +99,12 @@ def show(
     `weft journal show DIR --since 1000 --stream samples --json`
 
     Args:
-        since
-            the first lsn to print.
-        stream
-            one of samples messages logs events catalog configuration store documents; without it all records, also the
+        directory: a node's state directory, or the `journal` directory in it.
+        since: the first lsn to print.
+        stream: one of samples messages logs events catalog configuration store documents; without it all records, also the
             cores' own.
-        limit
-            stop after so many records.
+        limit: stop after so many records.
+        json: one line of JSON per record.
     """
     from weft.shell.journal.reader import JournalReader
 
@@ -124,6 +127,11 @@ def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> in
 
     Nothing is deleted: unusable files are moved to `damaged/`. Lost records stay lost: the node then starts, and
     reports the loss until `weft journal accept-loss`.
+
+    Args:
+        directory: a node's state directory, or the `journal` directory in it.
+        write: do it; the node must not run.
+        json: the next step, as `next`; with --write all that was done, as `done`.
     """
     from weft.shell.files import Files
     from weft.shell.journal.repair import carry_out, next_mend
@@ -152,7 +160,12 @@ def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> in
 
 @app.command(name="accept-loss")
 def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
-    """Accept the losses that `weft journal verify` lists: then the node is no longer degraded. A running node notices it."""
+    """Accept the losses that `weft journal verify` lists: then the node is no longer degraded. A running node notices it.
+
+    Args:
+        directory: a node's state directory, or the `journal` directory in it.
+        json: the losses, as `accepted`.
+    """
     from weft.shell.files import Files
     from weft.shell.journal.damage import DamageLog
 
@@ -174,6 +187,11 @@ def backup(directory: Path, target: Path, /, *, json: Flag = False) -> int:
 
     `weft journal backup ~/.local/state/weft/lab/root/journal /backup/root`, and later
     `weft up root.toml --state /backup/root`: the same node, in a new era.
+
+    Args:
+        directory: a node's state directory, or the `journal` directory in it.
+        target: the new state directory, which must not exist yet.
+        json: how many bytes were copied, as `bytes`.
     """
     from weft.shell.files import Files
     from weft.shell.journal.backup import backup
