@@ -277,6 +277,9 @@ def test_what_an_answer_has_is_what_the_driver_commits_a_moment_later(
         with monkeypatch.context() as few:
             few.setattr(bridge, "OPEN_MAX", 1)
             assert [fresh_rows(plot, table) for table in named] == before
+        with monkeypatch.context() as direct:
+            direct.setattr(bridge, "COPIED_ROWS", 0)
+            assert [fresh_rows(plot, table) for table in named] == before
         spoiled = list(spoiled_rows(plot, stages.silver))
         done = plot.take()
         assert done.outcome.silver > 0 < done.outcome.quarantined
@@ -363,7 +366,11 @@ def test_a_lake_without_a_driver_answers_and_says_how_fresh_it_is(tmp_path: Path
 
 
 @pytest.mark.proves("PIP-102")
-def test_what_waits_beyond_the_limits_is_left_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("copied_rows", [0, bridge.COPIED_ROWS])
+def test_what_waits_beyond_the_limits_is_left_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied_rows: int
+) -> None:
+    monkeypatch.setattr(bridge, "COPIED_ROWS", copied_rows)
     lake = lake_of(tmp_path / "lake")
     for number in range(12):
         put_rows(lake, "samples", taken(3 * number + 1, [(MEM, 1, None)] * 3))

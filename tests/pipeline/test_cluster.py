@@ -54,6 +54,21 @@ def test_the_secret_is_for_its_owner_and_in_no_list_of_arguments(tmp_path: Path)
     assert "no-secret" == refused.value.code
 
 
+@pytest.mark.proves("PIP-086")
+@pytest.mark.parametrize(
+    ("options", "is_small"),
+    [
+        (Options(master="local[2]"), True),
+        (Options(master="local[2]", heap_mb=2_048), True),
+        (Options(master="local[2]", heap_mb=4_096), False),
+        (Options(master="spark://127.0.0.1:1"), False),
+        (Options(remote="sc://127.0.0.1:1"), False),
+    ],
+)
+def test_pages_are_small_only_where_no_task_can_need_more_than_8192_of_them(options: Options, is_small: bool) -> None:
+    assert is_small == ("spark.buffer.pageSize" in settings_of(options))
+
+
 @pytest.mark.parametrize("master", ["spark://10.0.0.7:15340", "local[2]", "spark://127.0.0.1:15341", "yarn"])
 def test_a_secret_is_found_for_a_cluster_of_this_machine_alone(tmp_path: Path, master: str) -> None:
     cluster.prepare(Plan(tmp_path, port=PORT))

@@ -100,7 +100,7 @@ def diff(file: Path, other: Path | None = None, /, *, port: AskedPort = PORT, js
         file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
         other: the file to compare it with; without it the running fleet.
         port: any node's name, its state directory, or the first of its ten ports.
-        json: a list of key, old and new value; an absent value is an empty text.
+        json: a list of key, old and new, both the text of a value; an absent one is empty.
     """
     if other is not None:
         found = changes(_pairs(file), _pairs(other))
@@ -186,7 +186,7 @@ def set_value(
         if_number: only if the key's last write has this number; 0: only if the key is absent.
         ack: who must have stored it: quorum (a majority of the first-level collectors) or local (the root alone).
         port: the root's name, its state directory, or the first of its ten ports.
-        json: number, count and confirmation as JSON.
+        json: key, number, writes and is_confirmed as JSON.
     """
     path = full_key(key)
     text, store = value_for(path, value), Running(port)
@@ -220,7 +220,7 @@ def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT,
         key: a path; without a leading slash it is under /CONFIG/.
         if_number: only if the key's last write has this number.
         port: the root's name, its state directory, or the first of its ten ports.
-        json: number, count and confirmation as JSON.
+        json: key, number, writes and is_confirmed as JSON.
     """
     path = full_key(key)
     outcome = Running(port).write(path, "", None, if_number)
@@ -254,7 +254,7 @@ def load(file: Path, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     Args:
         file: a fleet's file, TOML, or an original dCAMP file (`.cfg`).
         port: the root's name, its state directory, or the first of its ten ports.
-        json: number, count and confirmation as JSON, and the changes as `weft config diff` tells them.
+        json: number, writes and is_confirmed as JSON, and the changes as `weft config diff` tells them.
     """
     pairs, store = _pairs(file), Running(port)
     found = changes(_values(store, CONFIG), pairs)
@@ -293,7 +293,7 @@ def rollback(number: int, prefix: str = CONFIG, /, *, port: AskedPort = PORT, js
         number: of a write, as `weft config history` shows it.
         prefix: only keys under it.
         port: the root's name, its state directory, or the first of its ten ports.
-        json: number, count and confirmation as JSON.
+        json: key, number, writes and is_confirmed as JSON.
     """
     store = Running(port)
     below, *alone = subtrees_of(prefix)

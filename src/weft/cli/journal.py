@@ -101,8 +101,8 @@ def show(
     Args:
         directory: a node's state directory, or the `journal` directory in it.
         since: the first lsn to print.
-        stream: one of samples messages logs events catalog configuration store documents; without it all records, also the
-            cores' own.
+        stream: one of samples messages logs events catalog configuration store documents outbox inbox; without it all
+            records, also the cores' own.
         limit: stop after so many records.
         json: one line of JSON per record.
     """

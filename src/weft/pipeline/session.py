@@ -92,9 +92,6 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # with 100, the entries of one batch would evict each other
     # Aggregates of structs and lists: with more keys than this, Spark sorts all rows with their contents.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
-    # Each sort, hash map and broadcast takes at least one of these, which by default has 4 MB.
-    "spark.buffer.pageSize": "256k",
-    "spark.broadcast.blockSize": "128k",
     "spark.sql.ui.explainMode": "simple",
     # Otherwise each column expression first sends its line in Python to the JVM: five calls instead of two.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -107,6 +104,13 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.ui.retainedStages": "2",
     "spark.ui.retainedTasks": "20",
 }
+IN_A_SMALL_HEAP: Final[dict[str, str]] = {
+    # Each sort, hash map and broadcast takes at least one of these, which by default has 4 MB.
+    "spark.buffer.pageSize": "256k",
+    "spark.broadcast.blockSize": "128k",
+}
+"""Settings of a local session with at most `SMALL_HEAP_MB`."""
+SMALL_HEAP_MB: Final = 2_048  # a task can have 8,192 pages, which is more than such a heap
 ON_A_CLUSTER: Final[dict[str, str]] = {
     "spark.executor.memory": f"{EXECUTOR_MB}m",
     # A task whose executor was given up may still run beside its second attempt; only one of them is committed.
@@ -217,10 +221,17 @@ def settings_of(options: Options) -> dict[str, str]:
         "spark.sql.warehouse.dir": (state / "warehouse").absolute().as_uri(),
         "spark.ui.enabled": str(options.ui).lower(),
         PARTITIONS: str(options.partitions or default_partitions(options.master)),
-        **({} if is_local(options.master) and options.remote is None else ON_A_CLUSTER),
+        **_for_its_place(options),
         **({} if options.secret is None else {AUTH: "true"}),
         **{key: _text(value) for key, value in options.settings.items()},
     }
+
+
+def _for_its_place(options: Options) -> dict[str, str]:
+    """The settings that depend on where tasks run, and with how much memory."""
+    if options.remote is not None or not is_local(options.master):
+        return ON_A_CLUSTER
+    return IN_A_SMALL_HEAP if options.heap_mb <= SMALL_HEAP_MB else {}
 
 
 def is_local(master: str) -> bool:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 TRIES: Final = 5
 """How often a table is opened anew because the driver has committed meanwhile; then pending rows are left out."""
 OPEN_MAX: Final = 256  # open segments at a time: each costs DuckDB 0.2 MB
+COPIED_ROWS: Final = 1_000  # of a segment: with fewer, copying its rows once costs less than opening it more than once
 NO_ERA: Final = -1 << 63
 """Replaces a missing era where two eras are compared."""
 FILES: Final = """
@@ -88,10 +89,10 @@ SELECT series, said, about.*, row_number() OVER w AS turn, known IS NULL AS is_n
 FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER BY place)
 """
 """One row per key and definition: `turn` 1 is the first of its key; `is_new`: no batch has the key; `is_one`: it counts."""
-WRITTEN: Final = "hash(config_name, detail, type, param, labels)"
+WRITTEN: Final = "hash(config_name, detail, type, param, labels, labels IS NULL)"
 """A hash of the same value, with its labels in the order in which they came."""
 UNKNOWN: Final = """
-FROM (SELECT series, min({written}) AS least, max({written}) AS most FROM {rows} GROUP BY series) told
+FROM (SELECT series, min({written}) AS least, max({written}) AS most FROM {rows} WHERE series IS NOT NULL GROUP BY series) told
 LEFT JOIN (SELECT series, any_value({written}) AS known FROM {known} GROUP BY series) USING (series)
 WHERE known IS NULL OR least <> known OR most <> known
 """
@@ -230,10 +231,9 @@ class Bridge:
     def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
         """The rows of some slices in bronze's columns, as what stands behind FROM.
 
-        A query reads only the columns that it needs. Only so many segments that they cannot all be open are read into a
-        table first.
+        A query reads only the columns that it needs; of small or many segments all are copied into a table first.
         """
-        if len(slices) <= OPEN_MAX:
+        if len(slices) <= OPEN_MAX and _rows(slices) > COPIED_ROWS * len(slices):
             return f"({self._select_from_files(slices, stream)})"
         if (stream, slices) not in self._read:
             name = self._read[stream, slices] = f"received_{len(self._read)}"
