@@ -54,7 +54,6 @@ def test_the_secret_is_for_its_owner_and_in_no_list_of_arguments(tmp_path: Path)
     assert "no-secret" == refused.value.code
 
 
-@pytest.mark.proves("PIP-086")
 @pytest.mark.parametrize(
     ("options", "is_small"),
     [

@@ -104,13 +104,13 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.ui.retainedStages": "2",
     "spark.ui.retainedTasks": "20",
 }
-IN_A_SMALL_HEAP: Final[dict[str, str]] = {
+SMALL_PAGES: Final[dict[str, str]] = {
     # Each sort, hash map and broadcast takes at least one of these, which by default has 4 MB.
     "spark.buffer.pageSize": "256k",
     "spark.broadcast.blockSize": "128k",
 }
-"""Settings of a local session with at most `SMALL_HEAP_MB`."""
-SMALL_HEAP_MB: Final = 2_048  # a task can have 8,192 pages, which is more than such a heap
+"""Settings of a local session whose heap has at most `SMALL_PAGES_HEAP_MB`; in a larger one a task could run out of pages."""
+SMALL_PAGES_HEAP_MB: Final = 2_048  # the 8,192 pages that Spark allows a task have as much
 ON_A_CLUSTER: Final[dict[str, str]] = {
     "spark.executor.memory": f"{EXECUTOR_MB}m",
     # A task whose executor was given up may still run beside its second attempt; only one of them is committed.
@@ -231,7 +231,7 @@ def _for_its_place(options: Options) -> dict[str, str]:
     """The settings that depend on where tasks run, and with how much memory."""
     if options.remote is not None or not is_local(options.master):
         return ON_A_CLUSTER
-    return IN_A_SMALL_HEAP if options.heap_mb <= SMALL_HEAP_MB else {}
+    return SMALL_PAGES if options.heap_mb <= SMALL_PAGES_HEAP_MB else {}
 
 
 def is_local(master: str) -> bool:
