@@ -28,7 +28,8 @@ from weft.lake.objects import ObjectPath, lake_path
 from weft.lake.reader import Source, files_between
 from weft.lake.retention import Keep, sweep
 from weft.lake.schemas import SEGMENTS
-from weft.lake.segments import Place, Segment, open_lake
+from weft.lake.segments import open_lake
+from weft.shell import recorder as recorders
 from weft.shell.recorder import Recorder
 from weft.shell.serve import founded
 
@@ -117,24 +118,28 @@ def test_answers_that_are_lost_change_nothing(held: Store) -> None:
 
 
 @pytest.mark.proves("LAK-009")
-def test_of_two_that_write_under_one_name_one_is_refused_and_nothing_of_the_other_is_lost(held: Store) -> None:
+def test_of_two_that_write_under_one_name_each_writes_behind_the_other(
+    held: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = Recorder(URI, NODE, read, print), Recorder(URI, NODE, read, print)
     assert isinstance(one.outcome(InspectLake()), LakeFound)
     assert isinstance(other.outcome(InspectLake()), LakeFound)
     assert isinstance(one.outcome(FIRST), SegmentWritten)
     before = dict(held.objects)
-    late = other.outcome(WriteSegment(1, 1, 1, 6, NO_PRIOR))
-    assert isinstance(late, SegmentFailed)
-    assert "another program has written this segment" in late.detail
-    lake = Layout(lake_path(URI))
-    rival = Segment(Place("samples", NODE.hex(), 1))
-    rival.take(read(0, 1 << 20)[0][:1])
-    files = other._files
-    with pytest.raises(FileExistsError):
-        rival.publish(lake, files)
-    del held.objects[f"{KEYS}/{1:016x}.json"]  # the other one is between its two puts
-    assert isinstance(other.outcome(WriteSegment(1, 1, 4, 6, NO_PRIOR)), SegmentFailed)
+    manifest = f"{KEYS}/{1:016x}.json"
+    del held.objects[manifest]  # the other one is between its two puts
+    behind = WriteSegment(1, 1, 1, 6, NO_PRIOR)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(recorders, "PATIENCE_S", 0.0)
+        assert isinstance(other.outcome(behind), SegmentFailed)
     assert before[f"{KEYS}/{1:016x}.parquet"] == held.objects[f"{KEYS}/{1:016x}.parquet"]
+    monkeypatch.setattr("weft.shell.recorder.time.sleep", lambda _: held.objects.update({manifest: before[manifest]}))
+    late = other.outcome(behind)
+    assert isinstance(late, SegmentWritten)
+    assert 2 == late.number
+    assert before.items() <= held.objects.items()
+    held_now = [row["sequence"] for row in content(Layout(lake_path(URI)), "samples")]
+    assert 9 == len(held_now) == len(set(held_now))
 
 
 @pytest.mark.proves("LAK-009")

@@ -27,7 +27,7 @@ class Files(Protocol):
         """Write a file atomically and durably; replaces one that exists.
 
         `is_new`: the caller expects that the file does not exist. An object store, to which others may write, then
-        raises FileExistsError if it does (LAK-009). A directory has one writer, so nothing is checked there.
+        raises FileExistsError if it does (LAK-009). In a directory, whoever puts holds its lock, so nothing is checked there.
         """
 
     def sync_directory(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class LocalFiles:
             self.make_directory(directory)
             self.sync_directory(directory.parent)
 
-    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:  # noqa: ARG002  # has one writer
+    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:  # noqa: ARG002  # the lock is held
         """Write a temporary file beside it, sync it, rename it, sync the directory."""
         beside = path.with_name(path.name + TMP)
         self.write(beside, data)

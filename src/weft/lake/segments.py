@@ -23,7 +23,7 @@ from weft.lake.body import Mask
 from weft.lake.columns import Account, OtherColumns, SampleColumns, columns_for, take_record
 from weft.lake.files import Files
 from weft.lake.layout import FORMAT, STREAMS, TMP, LakeJson, Layout, is_block, segment_file
-from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, digest_of, range_rows, verify
+from weft.lake.manifest import NO_PRIOR, Link, Manifest, decode, digest_of, range_rows, verify
 from weft.lake.objects import files_of
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class Place(NamedTuple):
     drain: str
     number: int
     prior: str = NO_PRIOR
+
+    def behind(self, link: Link) -> "Place":
+        """The place behind a segment of the same stream and drain."""
+        return self._replace(number=link.manifest.number + 1, prior=link.digest)
 
 
 class Tip(NamedTuple):
@@ -96,8 +100,7 @@ class Segment:
         FileExistsError: another program writes under this drain's name.
         """
         place = self.place
-        data, draft = self._parquet()
-        manifest = msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
+        data, manifest = self._finished()
         files.make_directories(lake.block(place.stream, place.drain, place.number))
         files.put(lake.parquet(place.stream, place.drain, place.number), data, is_new=True)
         line = manifest.line()
@@ -113,10 +116,15 @@ class Segment:
             with suppress(OSError):
                 files.remove(path)
 
-    def _parquet(self) -> "tuple[memoryview, Manifest]":
+    def is_at(self, link: Link) -> bool:
+        """Whether a published segment is this one, byte by byte."""
+        return self._finished()[1] == link.manifest
+
+    def _finished(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        return parquet_bytes(table, self.place, manifest_in_file(draft)), draft
+        data = parquet_bytes(table, self.place, manifest_in_file(draft))
+        return data, msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -210,22 +218,13 @@ def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entr
     return write_segment(lake, Place(stream, drain, tip.number + 1, tip.prior), entries)
 
 
-def find_written(lake: Layout, place: Place, lsn: tuple[int, int], files: Files) -> Link | None:
-    """The segment at that place, if an earlier attempt that reported a failure published it after all.
-
-    Makes it durable. SegmentFault `segment-changed` if a different one is there: then another process writes under this
-    drain's name.
-    """
-    path = lake.manifest(place.stream, place.drain, place.number)
+def find(lake: Layout, place: Place) -> Link | None:
+    """The segment at that place; None if there is none. SegmentFault `segment-changed` if it does not belong there."""
     try:
-        line = path.read_bytes()
+        line = lake.manifest(place.stream, place.drain, place.number).read_bytes()
     except FileNotFoundError:
         return None
-    link = verify(line, place.drain, place.number, place.prior)
-    if link.manifest.lsn != lsn:
-        raise SegmentFault("segment-changed", place.drain, place.number, "another program has written this segment")
-    files.sync_directory(path.parent)
-    return link
+    return verify(line, place.drain, place.number, place.prior)
 
 
 def find_tip(lake: Layout, stream: str, drain: str) -> Tip:

@@ -567,6 +567,12 @@ EVENTS: Final[dict[type, Event]] = {
     drain.LakeFailed: Event(
         "lake.failed", "error", "The lake cannot be written; the journal keeps new records.", "See `detail`."
     ),
+    drain.SecondWriter: Event(
+        "lake.second-writer",
+        "error",
+        "Another program writes into the lake under this node's name. Nothing is lost: each writes behind the other.",
+        "Find the copy of this node's disk that runs elsewhere, and end it.",
+    ),
     drain.LakeBack: Event("lake.back", "info", "The lake can be written again.", "Nothing."),
 }
 """Every event that is written into the journal; other events are only passed between cores."""

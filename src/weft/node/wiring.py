@@ -504,5 +504,6 @@ WIRES: Final[list[Wire]] = [
     *(when(event).then(append_event) for event in (*store.JOURNALED, *catalog.JOURNALED, *document.JOURNALED)),
     when(drain.LakeFull).then(append_event),
     when(drain.LakeFailed).then(append_event),
+    when(drain.SecondWriter).then(append_event),
     when(drain.LakeBack).then(append_event),
 ]

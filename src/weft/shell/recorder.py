@@ -32,10 +32,15 @@ from weft.lake.retention import Keep
 
 if TYPE_CHECKING:
     from weft.lake.body import Mask
+    from weft.lake.others import Others
+    from weft.lake.segments import Place, Segment, Tip
 
 READ_BYTES: Final = 4 << 20  # of the journal at a time: what the thread has in memory beside the columns
 PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
 PATIENCE_STEP_S: Final = 0.02
+OTHERS_MAX: Final = (
+    1_000  # segments behind the cursor that a start compares with its journal; of more it asks no further
+)
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
 
 Read = Callable[[int, int], tuple[list[Entry], int]]
@@ -62,6 +67,8 @@ class Recorder:
         self.keep = Keep()
         """How long segments stay after all consumers have read them, and how many bytes stay without a consumer (LAK-016)."""
         self._files: Files = files or files_of(self.lake.root)
+        self._others: dict[str, Others] = {}
+        """By stream: what a copy of this node's disk has written under its name."""
         self._bytes = 0
         self._swept_at: float | None = None
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -97,7 +104,7 @@ class Recorder:
     def outcome(self, work: InspectLake | WriteSegment | ReadVectors) -> Any:
         """Do the work now; returns the outcome, as an order for the core. Errors of the disk and the lake are outcomes."""
         if isinstance(work, InspectLake):
-            return self._guarded(self._inspect, LakeRefused)
+            return self._guarded(lambda: self._inspect(work), LakeRefused)
         if isinstance(work, ReadVectors):
             return self._guarded(self._read_vectors, lambda _why, text: LakeUnread(text))
         return self._guarded(
@@ -112,20 +119,39 @@ class Recorder:
         except (WeftError, MemoryError) as error:
             return refuse("failed", str(error))
 
-    def _inspect(self) -> LakeFound:
+    def _inspect(self, work: InspectLake) -> LakeFound:
         """Clean up, and report how far each stream is written (LAK-007)."""
         from uuid import uuid4
 
         from weft.lake import segments
 
         segments.open_lake(self.lake, uuid4().hex, time.time_ns(), self._files)
+        known = {stream: (number, lsn) for stream, number, lsn in work.known}
         tips = []
         for number, stream in enumerate(STREAMS, 1):
-            segments.clean(self.lake, stream, self.drain, self._files)
-            tip = segments.find_tip(self.lake, stream, self.drain)
+            if not self.lake.drain(stream, self.drain).is_dir():
+                continue
+            with self._files.alone_in(self.lake.drain(stream, self.drain)):
+                segments.clean(self.lake, stream, self.drain, self._files)
+                tip = segments.find_tip(self.lake, stream, self.drain)
+                lsn = self._own_lsn(stream, tip, *known.get(number, (0, 0)))
             if tip.number:
-                tips.append(StreamTip(number, tip.number, tip.lsn, tip.prior))
+                tips.append(StreamTip(number, tip.number, lsn, tip.prior))
         return LakeFound(tuple(tips))
+
+    def _own_lsn(self, stream: str, tip: "Tip", known: int, known_lsn: int) -> int:
+        """The last lsn of our journal that is in a segment. Behind number `known`, others may have written under our name."""
+        from weft.lake import segments, stubs
+
+        if tip.number <= known:
+            return tip.lsn
+        for number in range(tip.number, max(known, tip.number - OTHERS_MAX), -1):
+            link = stubs.link_at(self.lake, stream, self.drain, number)
+            place = segments.Place(stream, self.drain, number, link.manifest.prior)
+            if self._is_ours(place, link):
+                return link.manifest.lsn[1]
+            self._note_other(stream, link)
+        return known_lsn
 
     def _read_vectors(self) -> InLake:
         """The version vectors of the segments of this drain, by stream."""
@@ -145,13 +171,48 @@ class Recorder:
             self.load()
         self._make_room()
         place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
-        link = segments.find_written(self.lake, place, (work.first_lsn, work.last_lsn), self._files)
-        if link is None:
-            link = self._publish(segments.Segment(place, self.mask), work)
-        vectors.publish(self.lake, place, self._files)
-        found = link.manifest
+        found, digest = self._published(place, (work.first_lsn, work.last_lsn))
+        vectors.publish(self.lake, place._replace(number=found.number), self._files)
         self._bytes += found.bytes
-        return SegmentWritten(work.stream, work.number, work.last_lsn, found.rows, found.bytes, link.digest)
+        return SegmentWritten(work.stream, found.number, work.last_lsn, found.rows, found.bytes, digest)
+
+    def _published(self, place: "Place", span: tuple[int, int]) -> Link:
+        """Publish the journal's records between two lsn, behind everything that stands there under our name."""
+        ends_at = time.monotonic() + PATIENCE_S
+        self._files.make_directories(self.lake.drain(place.stream, self.drain))
+        while True:
+            try:
+                with self._files.alone_in(self.lake.drain(place.stream, self.drain)):
+                    return self._published_alone(place, span)
+            except (
+                FileExistsError
+            ):  # in an object store, which has no locks, another program is putting its segment there
+                if time.monotonic() > ends_at:
+                    raise
+            time.sleep(PATIENCE_STEP_S)
+
+    def _published_alone(self, place: "Place", span: tuple[int, int]) -> Link:
+        from weft.lake import segments
+
+        while (link := segments.find(self.lake, place)) is not None:
+            if link.manifest.lsn == span and self._is_ours(place, link):  # an earlier attempt succeeded after all
+                self._files.sync_directory(self.lake.block(*place[:3]))
+                return link
+            self._note_other(place.stream, link)
+            place = place.behind(link)
+        return self._publish(self._gathered(place, span, PATIENCE_S))
+
+    def _is_ours(self, place: "Place", link: Link) -> bool:
+        """Whether a segment is what our journal holds between its lsn."""
+        try:
+            return self._gathered(place, link.manifest.lsn, 0.0).is_at(link)
+        except BlockingIOError:  # our journal does not reach so far
+            return False
+
+    def _note_other(self, stream: str, link: Link) -> None:
+        from weft.lake.others import Others
+
+        self._others.setdefault(stream, Others()).add(link.manifest)
 
     def _make_room(self) -> None:
         """Once a minute, delete what all consumers have read; a lake full of unread data counts as full (LAK-016)."""
@@ -167,22 +228,28 @@ class Recorder:
                 why = f"{self._bytes} bytes wait in {self.lake.root} and no consumer is registered to read them"
                 raise OSError(errno.ENOSPC, why)
 
-    def _publish(self, segment: Any, work: WriteSegment) -> Link:
-        segment.span(work.first_lsn, work.last_lsn)
-        after, ends_at = work.first_lsn - 1, time.monotonic() + PATIENCE_S
-        while after < work.last_lsn:
+    def _gathered(self, place: "Place", span: tuple[int, int], patience_s: float) -> "Segment":
+        """The journal's records between two lsn that others have not written. BlockingIOError if the journal ends before."""
+        from weft.lake import segments
+
+        segment, others = segments.Segment(place, self.mask), self._others.get(place.stream)
+        segment.span(*span)
+        after, last, ends_at = span[0] - 1, span[1], time.monotonic() + patience_s
+        while after < last:
             entries, upto = self._read(after, READ_BYTES)
-            segment.take(entry for entry in entries if entry[0] <= work.last_lsn)
+            segment.take(entry for entry in entries if entry[0] <= last and not (others and others.have(entry[1])))
             if upto <= after:
                 if time.monotonic() > ends_at:
-                    raise OSError(errno.EAGAIN, f"the journal ends at {after}, before {work.last_lsn}")
+                    raise BlockingIOError(errno.EAGAIN, f"the journal ends at {after}, before {last}")
                 time.sleep(PATIENCE_STEP_S)
             after = max(after, upto)
+        return segment
+
+    def _publish(self, segment: "Segment") -> Link:
         try:
-            link: Link = segment.publish(self.lake, self._files)
+            return segment.publish(self.lake, self._files)
         except FileExistsError:
             raise  # another program writes under this drain's name: the file there is not deleted
         except OSError:
             segment.discard(self.lake, self._files)
             raise
-        return link

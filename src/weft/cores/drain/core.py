@@ -6,7 +6,7 @@ long does not make the recorder's memory grow.
 
 What the lake already has is read from the lake alone: at the start the manifests are inspected, and the journal is read
 again from the end of the last segments (LAK-007). The core's own cursor, a core record, only says where to begin
-reading. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
+reading, and which segments are surely this node's: behind them a copy of its disk may have written. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
 reads them from the journal later, when there is room (LAK-015).
 """
 
@@ -33,6 +33,7 @@ from weft.cores.drain.messages import (
     LakeFound,
     LakeFull,
     LakeRefused,
+    SecondWriter,
     SegmentFailed,
     SegmentPublished,
     SegmentWritten,
@@ -80,6 +81,7 @@ class Drain:
         self._fetch_at: int | None = None
         self._released = 0
         self._trouble: set[int] = set()
+        self._is_alone = True
         self._stop_at: int | None = None
         self._was_live = False
         self._is_closed = False
@@ -110,7 +112,7 @@ class Drain:
             return
         if self._inspect_at is not None and self._inspect_at <= now.mono:
             self._inspect_at = None
-            self._outbox.perform(InspectLake())
+            self._outbox.perform(InspectLake(self._cursor.tips))
         if self._fetch_at is not None and self._fetch_at <= now.mono:
             self._fetch_at = None
         if self._stop_at is not None and self._stop_at <= now.mono:
@@ -185,7 +187,10 @@ class Drain:
 
     def _segment_written(self, order: SegmentWritten, now: Now) -> None:
         lane = self.lanes[order.stream]
-        assert order.number == lane.tip.number + 1, (order.number, lane.tip)
+        assert order.number > lane.tip.number, (order.number, lane.tip)
+        if self._is_alone and order.number > lane.tip.number + 1:
+            self._is_alone = False
+            self._outbox.tell(SecondWriter(order.stream, lane.tip.number + 1))
         lane.turn(On.WRITTEN_ALL if lane.is_empty else On.WRITTEN_MORE, Moment(now.mono))
         if lane.state is State.CLOSED:
             return  # it came after the stop: the next start learns it from the manifest

@@ -19,11 +19,15 @@ class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
 class InspectLake(msgspec.Struct, frozen=True, gc=False):
     """Work: clean up after a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
 
+    known: tuple[tuple[int, int, int], ...] = ()
+    """Stream, number and last lsn of segments that this node has published. What is behind them may be another program's."""
+
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
     """Work: publish the records of a stream between two lsn as a segment; answered by SegmentWritten or SegmentFailed.
 
-    The work may be repeated: a segment already published with this number and these lsn counts as written.
+    The work may be repeated: if the segment is there already, it counts as written. If another program has taken the
+    number, the segment gets the first free one behind it.
     """
 
     stream: int
@@ -41,7 +45,7 @@ class StreamTip(msgspec.Struct, frozen=True, gc=False):
     number: int
     """Number of the last segment; 0: none."""
     lsn: int
-    """Last lsn in that segment."""
+    """Last lsn of this node's journal that is in a segment up to there."""
     prior: str
     """Digest of its manifest."""
 
@@ -65,6 +69,7 @@ class SegmentWritten(msgspec.Struct, frozen=True, gc=False):
 
     stream: int
     number: int
+    """Higher than ordered if another program has taken that number."""
     last_lsn: int
     rows: int
     bytes: int
@@ -113,6 +118,14 @@ class LakeFailed(msgspec.Struct, frozen=True, gc=False):
     """Event: the lake cannot be written; the journal keeps the records, within its budget."""
 
     detail: str
+
+
+class SecondWriter(msgspec.Struct, frozen=True, gc=False):
+    """Event: another program writes segments under this node's name; told once per start."""
+
+    stream: int
+    number: int
+    """The first number that it has taken."""
 
 
 class LakeBack(msgspec.Struct, frozen=True, gc=False):
