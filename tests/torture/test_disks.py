@@ -81,3 +81,25 @@ def test_a_machine_that_has_not_written_yet_who_it_is_is_not_copied(tmp_path: Pa
     hurt.play(event("clone"))
     assert (hurt.machines[CLONE].state / IDENTITY).exists()
     assert CLONE in hurt.processes
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_copy_of_a_root_runs_only_while_nothing_else_happens(tmp_path: Path) -> None:
+    hurt, _ = made(tmp_path)
+    hurt.machines[CLONE] = hurt.machines[NAME]._replace(name=CLONE, state=tmp_path / CLONE)
+    (hurt.machines[NAME].state / IDENTITY).write_text("{}", "utf-8")
+    full = event("full-disk")
+    for is_root in (False, True):
+        hurt.rewinder.is_root = {NAME: is_root}.__getitem__
+        hurt.play(full)
+        hurt.play(event("clone"))
+        assert (CLONE in hurt.processes) is not is_root
+        hurt.undo(event("clone"))
+        hurt.undo(full)
+        hurt.play(event("clone"))
+        assert CLONE in hurt.processes
+        hurt.play(full)
+        assert (CLONE in hurt.processes) is not is_root
+        hurt.undo(full)
+        hurt.undo(event("clone"))
+        assert CLONE not in hurt.processes

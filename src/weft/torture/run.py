@@ -32,7 +32,7 @@ from weft.torture.lookers import Register, Watcher
 from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, STRANGER, Event, Plan
 from weft.torture.room import step_into
 from weft.torture.strangers import Stranger
-from weft.torture.world import World
+from weft.torture.world import World, frames, keep_states
 
 LEADERS: Final = (ROOT, *COLLECTORS)
 SERVED: Final = ("sensor-1", "sensor-3", "sensor-5")
@@ -159,7 +159,7 @@ class Run:
         self._judge()
         self.book.close()
         if self.wrong:
-            self.world.keep_states()
+            keep_states(self.world)
         return Outcome(self.plan, self.wrong, self.world.story, self._figures(), self.world.place)
 
     # Playing
@@ -416,7 +416,7 @@ class Run:
         return {
             "acknowledged": self.book.acknowledged(),
             "faults": dict(sorted(self.played.items())),
-            "frames": self.world.counts(),
+            "frames": frames(self.world),
             "memory_megabytes": memory,
             "closed": self.world.operator is not None,
             "keys": dict(sorted(self.world.operator.done.items())) if self.world.operator is not None else {},

@@ -124,7 +124,8 @@ class World:
         self._full, self._read_only = Counter[str](), Counter[str]()
         self._paused, self._may_end, self._held = Counter[str](), Counter[str](), Counter[str]()
         self._excused_until: dict[str, float] = {}
-        self._is_healed = False
+        self._is_healed = self._is_root_copied = False
+        self._active = 0  # faults that have begun and are not over
         self._memory_at = 0.0
         self._acts = {
             "kill": (self._begin_kill, self._let_go),
@@ -239,6 +240,9 @@ class World:
     def play(self, event: Event) -> None:
         """Start a fault."""
         self.say(f"{event.kind} {' '.join(event.who)} {_detail(event)}".rstrip())
+        self._active += 1
+        if self._is_root_copied:
+            self._end_clone("")
         if event.kind in CABLES:
             for name in event.who:
                 self._weathers.setdefault(name, []).append(event)
@@ -249,6 +253,7 @@ class World:
 
     def undo(self, event: Event) -> None:
         """End a fault."""
+        self._active -= 1
         if event.kind in CABLES:
             for name in event.who:
                 self._weathers[name].remove(event)
@@ -319,9 +324,18 @@ class World:
         self.processes[name].starts_at = time.monotonic()
 
     def _begin_clone(self, name: str) -> None:
-        """Start a second machine with a copy of the disk as it is now, unless that does not yet say which node it is of."""
-        if CLONE in self.processes or not (self.machines[name].state / IDENTITY).exists():
+        """Start a second machine with a copy of the disk as it is now, unless that does not yet say which node it is of.
+
+        A copy of a root runs only while nothing else happens: what it calls safe then goes with its disk.
+        """
+        is_root = self.rewinder.is_root(name)
+        if (
+            CLONE in self.processes
+            or not (self.machines[name].state / IDENTITY).exists()
+            or (is_root and self._active > 1)
+        ):
             return
+        self._is_root_copied = is_root
         clone = self.machines[CLONE]
         shutil.copytree(self.machines[name].state, clone.state, dirs_exist_ok=True, ignore=_no_sockets)
         text = node_text({**self.machines, name: clone._replace(name=name)}, name, self.place, self.lake)
@@ -332,6 +346,7 @@ class World:
         process.start()
 
     def _end_clone(self, _: str) -> None:
+        self._is_root_copied = False
         process = self.processes.pop(CLONE, None)
         if process is not None:
             process.kill()
@@ -383,18 +398,19 @@ class World:
         if self.net is not None:
             self.net.end()
 
-    def counts(self) -> dict[str, Any]:
-        """The counters of the switch."""
-        return dict(self.net.switch.counts) if self.net is not None else {}
 
-    def keep_states(self) -> None:
-        """Copy the disks from the room, which ends with this process, to the directory of the run."""
-        if self.net is None:
-            return
-        for name in NODES:
-            shutil.copytree(
-                self.machines[name].state, self.place / "kept" / name, dirs_exist_ok=True, ignore=_no_sockets
-            )
+def frames(world: World) -> dict[str, Any]:
+    """The counters of the switch."""
+    return dict(world.net.switch.counts) if world.net is not None else {}
+
+
+def keep_states(world: World) -> None:
+    """Copy the disks from the room, which ends with this process, to the directory of the run."""
+    if world.net is None:
+        return
+    for name in NODES:
+        kept = world.place / "kept" / name
+        shutil.copytree(world.machines[name].state, kept, dirs_exist_ok=True, ignore=_no_sockets)
 
 
 def weather_of(events: list[Event]) -> tuple[Weather, Weather]:
