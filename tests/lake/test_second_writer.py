@@ -1,5 +1,7 @@
 """Two programs write into a lake under one name: a node, and a copy of its disk that runs elsewhere."""
 
+import errno
+import fcntl
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +17,15 @@ from tests.lake.records import ERA, NODE_A, NODE_B, RECEIVED, batch, chain_of, l
 from tests.lake.root import Root
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.records import Entry, Record, Stream, StreamRecord
-from weft.cores.drain.messages import DrainClosed, InspectLake, SecondWriter, SegmentWritten, Stop, WriteSegment
+from weft.cores.drain.messages import (
+    DrainClosed,
+    InspectLake,
+    SecondWriter,
+    SegmentFailed,
+    SegmentWritten,
+    Stop,
+    WriteSegment,
+)
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR, Link, SegmentFault
@@ -215,3 +225,29 @@ def test_without_the_lock_one_replaces_what_the_other_has_published(tmp_path: Pa
             return True
 
     assert any(is_wrong(tmp_path / str(attempt)) for attempt in range(10))
+
+
+@pytest.mark.parametrize(("number", "is_refused"), [(errno.ENOLCK, False), (errno.EBADF, False), (errno.EIO, True)])
+def test_a_file_system_without_locks_is_written_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_refused: bool
+) -> None:
+    def refuse(_handle: int, _how: int) -> None:
+        raise OSError(number, "no")
+
+    writer = Recorder(tmp_path, NODE_B, lambda _after, _most: ([(1, batch(NODE_A, 1, 1))], 1), print)
+    writer.outcome(InspectLake())
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert isinstance(writer.outcome(WriteSegment(1, 1, 1, 1, NO_PRIOR)), SegmentFailed) is is_refused
+
+
+def test_a_gap_in_the_chain_ends_the_search_for_ones_own_segments(tmp_path: Path) -> None:
+    one = Writer(tmp_path / "one", tmp_path / "lake", ERA, Recorder)
+    for first in (1, 2, 3):
+        one.root.append(batch(NODE_A, first, 1))
+        one.root.step(SECOND)
+    lake = Layout(tmp_path / "lake")
+    lake.manifest("samples", DRAIN, 2).unlink()
+    stranger = Recorder(tmp_path / "lake", NODE_B, lambda after, _most: ([], after), print)
+    found = stranger.outcome(InspectLake(known=((1, 1, 1),)))
+    assert [(3, 1)] == [(tip.number, tip.lsn) for tip in found.tips if tip.stream == Stream.SAMPLES]
+    one.root.close()

@@ -4,6 +4,7 @@ All writes go through `Files`; reads go through paths. `LocalFiles` makes them f
 tests simulate a power cut at each of these. `objects.py` has the same calls for an object store.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -38,6 +39,10 @@ class Files(Protocol):
 
     def alone_in(self, directory: Path) -> AbstractContextManager[None]:
         """Hold the lock of a directory; other processes that ask for it wait. Does nothing if there are no locks."""
+
+
+NO_LOCKS: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP})
+"""Errors of `flock` on a file system that has no such locks."""
 
 
 class LocalFiles:
@@ -86,10 +91,17 @@ class LocalFiles:
 
     @contextmanager
     def alone_in(self, directory: Path) -> Iterator[None]:
-        """Hold an exclusive lock on the directory. The system releases it if the process dies."""
+        """Hold an exclusive lock on the directory. The system releases it if the process dies.
+
+        NFS, for one, has no locks for directories: nothing is held there.
+        """
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
             yield
         finally:
             os.close(handle)

@@ -26,7 +26,7 @@ from weft.cores.drain.messages import (
 )
 from weft.lake.files import Files
 from weft.lake.layout import STREAMS, Layout, stream_name
-from weft.lake.manifest import Link
+from weft.lake.manifest import Link, SegmentFault
 from weft.lake.objects import files_of, lake_path
 from weft.lake.retention import Keep
 
@@ -146,7 +146,10 @@ class Recorder:
         if tip.number <= known:
             return tip.lsn
         for number in range(tip.number, max(known, tip.number - OTHERS_MAX), -1):
-            link = stubs.link_at(self.lake, stream, self.drain, number)
+            try:
+                link = stubs.link_at(self.lake, stream, self.drain, number)
+            except SegmentFault:  # what stands before a gap is drained again: the tables count it once
+                break
             place = segments.Place(stream, self.drain, number, link.manifest.prior)
             if self._is_ours(place, link):
                 return link.manifest.lsn[1]
@@ -167,8 +170,6 @@ class Recorder:
     def _write(self, work: WriteSegment) -> SegmentWritten:
         from weft.lake import segments, vectors
 
-        if self.load is not None:
-            self.load()
         self._make_room()
         place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
         found, digest = self._published(place, (work.first_lsn, work.last_lsn))
@@ -184,12 +185,10 @@ class Recorder:
             try:
                 with self._files.alone_in(self.lake.drain(place.stream, self.drain)):
                     return self._published_alone(place, span)
-            except (
-                FileExistsError
-            ):  # in an object store, which has no locks, another program is putting its segment there
+            except FileExistsError:
                 if time.monotonic() > ends_at:
                     raise
-            time.sleep(PATIENCE_STEP_S)
+            time.sleep(PATIENCE_STEP_S)  # an object store has no locks: another program is putting its segment there
 
     def _published_alone(self, place: "Place", span: tuple[int, int]) -> Link:
         from weft.lake import segments
@@ -232,6 +231,8 @@ class Recorder:
         """The journal's records between two lsn that others have not written. BlockingIOError if the journal ends before."""
         from weft.lake import segments
 
+        if self.load is not None:
+            self.load()
         segment, others = segments.Segment(place, self.mask), self._others.get(place.stream)
         segment.span(*span)
         after, last, ends_at = span[0] - 1, span[1], time.monotonic() + patience_s
