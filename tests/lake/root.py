@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.lake.records import NODE_B
 from tests.patience import PATIENCE_S
-from weft.base.effects import Perform, Tell
+from weft.base.effects import Perform, Persist, Tell
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched
@@ -16,18 +16,22 @@ from weft.shell.journal import Journal
 from weft.shell.recorder import Recorder
 
 WALL = 1_800_000_000_000_000_000
+Kinds = tuple[type[Drain], type[Recorder]]
 
 
 class Root:
     """The part of a node that drains: journal, core, recorder; time stands still unless it is moved."""
 
-    def __init__(self, home: Path, lake: Path | None = None, kind: type[Recorder] = Recorder) -> None:
+    def __init__(self, home: Path, lake: Path | None = None, start: int = 0, kinds: Kinds = (Drain, Recorder)) -> None:
+        drain, recorder = kinds
         self.journal, recovery = Journal.open(home / "journal", NODE_B, Files(), WALL, 64 << 20)
-        self.core, self.mono = Drain(), 0
+        self.core, self.mono = drain(start=start), 0
         self.answers: Queue[Any] = Queue()
         self.told: list[Any] = []
         self.waiting = 0
-        self.recorder = kind(lake or home / "lake", NODE_B, self.journal.read, self.answers.put)
+        self.late: list[Record] = []
+        """Records of the core that are written with the next ones, if the node is not killed before."""
+        self.recorder = recorder(lake or home / "lake", NODE_B, self.journal.read, self.answers.put)
         self.core.restore(recovery.entries(), self.now)
         self.step(0)
 
@@ -36,9 +40,18 @@ class Root:
         return Now(self.mono, WALL + self.mono)
 
     def append(self, *records: Record) -> None:
-        first = self.journal.write(records, WALL)
-        self.core.command(Journaled(first, records), self.now)
+        self.keep()
+        self._write(records)
         self.act()
+
+    def keep(self) -> None:
+        """Write what is late."""
+        records, self.late = tuple(self.late), []
+        if records:
+            self._write(records)
+
+    def _write(self, records: tuple[Record, ...]) -> None:
+        self.core.command(Journaled(self.journal.write(records, WALL), records), self.now)
 
     def step(self, ns: int) -> None:
         """Time passes, and everything that was asked for comes back."""
@@ -55,7 +68,11 @@ class Root:
 
     def act(self) -> None:
         for effect in self.core.effects():
-            if isinstance(effect, Tell):
+            if isinstance(effect, Persist):
+                self.late += effect.records
+                if not effect.within_ns:
+                    self.keep()
+            elif isinstance(effect, Tell):
                 self.told.append(effect.event)
             elif isinstance(effect, Perform):
                 self.waiting += 1

@@ -131,7 +131,9 @@ def test_of_two_that_write_under_one_name_each_writes_behind_the_other(
     behind = WriteSegment(1, 1, 1, 6, NO_PRIOR)
     with monkeypatch.context() as hurried:
         hurried.setattr(recorders, "PATIENCE_S", 0.0)
-        assert isinstance(other.outcome(behind), SegmentFailed)
+        refused = other.outcome(behind)
+        assert isinstance(refused, SegmentFailed)
+        assert "has begun a segment here and does not finish it" in refused.detail
     assert before[f"{KEYS}/{1:016x}.parquet"] == held.objects[f"{KEYS}/{1:016x}.parquet"]
     monkeypatch.setattr("weft.shell.recorder.time.sleep", lambda _: held.objects.update({manifest: before[manifest]}))
     late = other.outcome(behind)

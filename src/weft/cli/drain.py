@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import deque
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +71,7 @@ class Draining:
 
     def __init__(self, reader: JournalReader, lake: Path, node: bytes) -> None:
         self.reader, self.core = reader, Drain(PATIENT)
+        self.core.restore(chain(reader.snapshot_entries(), reader.entries()), _now())
         self.recorder = Recorder(lake, node, reader.read, print)
         self.published: list[SegmentPublished] = []
         self._work: deque[Any] = deque()

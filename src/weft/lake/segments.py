@@ -23,7 +23,7 @@ from weft.lake.body import Mask
 from weft.lake.columns import Account, OtherColumns, SampleColumns, columns_for, take_record
 from weft.lake.files import Files
 from weft.lake.layout import FORMAT, STREAMS, TMP, LakeJson, Layout, is_block, segment_file
-from weft.lake.manifest import NO_PRIOR, Link, Manifest, decode, digest_of, range_rows, verify
+from weft.lake.manifest import NO_PRIOR, Link, Manifest, decode, digest_of, range_rows
 from weft.lake.objects import files_of
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ NO_SEGMENT: Final = Tip(0, 0, NO_PRIOR)
 class Segment:
     """A segment that is being filled: `take` records in lsn order, then `publish`."""
 
-    def __init__(self, place: Place, mask: Mask | None = None) -> None:
-        self.place = place
+    def __init__(self, place: Place, mask: Mask | None = None, start: int = 0) -> None:
+        self.place, self.start = place, start
         self.account = Account()
         self.columns: SampleColumns | OtherColumns = columns_for(place.stream, mask)
 
@@ -100,7 +100,8 @@ class Segment:
         FileExistsError: another program writes under this drain's name.
         """
         place = self.place
-        data, manifest = self._finished()
+        data, draft = self._parquet()
+        manifest = msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
         files.make_directories(lake.block(place.stream, place.drain, place.number))
         files.put(lake.parquet(place.stream, place.drain, place.number), data, is_new=True)
         line = manifest.line()
@@ -116,15 +117,10 @@ class Segment:
             with suppress(OSError):
                 files.remove(path)
 
-    def is_at(self, link: Link) -> bool:
-        """Whether a published segment is this one, byte by byte."""
-        return self._finished()[1] == link.manifest
-
-    def _finished(self) -> "tuple[memoryview, Manifest]":
+    def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        data = parquet_bytes(table, self.place, manifest_in_file(draft))
-        return data, msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
+        return parquet_bytes(table, self.place, manifest_in_file(draft)), draft
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -143,6 +139,7 @@ class Segment:
             ranges=range_rows((identity, list(seen)) for identity, seen in account.seen.items()),
             lost=account.lost,
             prior=place.prior,
+            start=self.start,
         )
 
 
@@ -196,7 +193,8 @@ def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes) -> "memoryvi
 def manifest_in_file(draft: Manifest) -> bytes:
     """The manifest as stored inside the Parquet file: without the fields that are only known when the file is finished."""
     fields = msgspec.structs.asdict(draft)
-    known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was", "skipped")}
+    later = ("bytes", "sha256", "gone", "was", "skipped", *(() if draft.start else ("start",)))
+    known = {name: fields[name] for name in fields if name not in later}
     return msgspec.json.encode(known, order="sorted")
 
 
@@ -216,15 +214,6 @@ def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entr
     """Publish the next segment of a drain that has no other writer; for imports and tests."""
     tip = find_tip(lake, stream, drain)
     return write_segment(lake, Place(stream, drain, tip.number + 1, tip.prior), entries)
-
-
-def find(lake: Layout, place: Place) -> Link | None:
-    """The segment at that place; None if there is none. SegmentFault `segment-changed` if it does not belong there."""
-    try:
-        line = lake.manifest(place.stream, place.drain, place.number).read_bytes()
-    except FileNotFoundError:
-        return None
-    return verify(line, place.drain, place.number, place.prior)
 
 
 def find_tip(lake: Layout, stream: str, drain: str) -> Tip:

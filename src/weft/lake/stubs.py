@@ -8,13 +8,18 @@ from weft.lake.layout import SEGMENTS_PER_DIRECTORY, Layout
 from weft.lake.manifest import Link, Manifest, SegmentFault, decode
 
 
-def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
-    """The bytes of a manifest or of its stub. SegmentFault `segment-gone` if there is neither."""
+def find_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes | None:
+    """The bytes of a manifest or of its stub; None if there is neither."""
     try:
         with lake.manifest(stream, drain, number).open("rb", buffering=0) as file:
             return file.read()
     except FileNotFoundError:
-        line = _packed(lake, stream, drain, number)
+        return _packed(lake, stream, drain, number)
+
+
+def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
+    """The bytes of a manifest or of its stub. SegmentFault `segment-gone` if there is neither."""
+    line = find_manifest(lake, stream, drain, number)
     if line is None:
         raise SegmentFault("segment-gone", drain, number, "its manifest is missing")
     return line

@@ -279,7 +279,7 @@ def _span(value: float | str) -> int:
 def _drain(start: Start) -> Core:
     from weft.cores.drain.core import Drain
 
-    return Drain(start.settings.drain)
+    return Drain(start.settings.drain, start.era)
 
 
 def _alerts(start: Start) -> Core:

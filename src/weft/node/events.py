@@ -570,8 +570,8 @@ EVENTS: Final[dict[type, Event]] = {
     drain.SecondWriter: Event(
         "lake.second-writer",
         "error",
-        "Another program writes into the lake under this node's name. Nothing is lost: each writes behind the other.",
-        "Find the copy of this node's disk that runs elsewhere, and end it.",
+        "A copy of this node's disk runs elsewhere, and writes into the same lake; each writes behind the other.",
+        "Stop the copy (SIGTERM) and keep its disk: what only it has taken, weft drain brings into the lake.",
     ),
     drain.LakeBack: Event("lake.back", "info", "The lake can be written again.", "Nothing."),
 }

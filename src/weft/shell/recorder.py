@@ -26,14 +26,14 @@ from weft.cores.drain.messages import (
 )
 from weft.lake.files import Files
 from weft.lake.layout import STREAMS, Layout, stream_name
-from weft.lake.manifest import Link, SegmentFault
+from weft.lake.manifest import Link, SegmentFault, verify
 from weft.lake.objects import files_of, lake_path
 from weft.lake.retention import Keep
 
 if TYPE_CHECKING:
     from weft.lake.body import Mask
     from weft.lake.others import Others
-    from weft.lake.segments import Place, Segment, Tip
+    from weft.lake.segments import Place, Segment
 
 READ_BYTES: Final = 4 << 20  # of the journal at a time: what the thread has in memory beside the columns
 PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
@@ -126,35 +126,34 @@ class Recorder:
         from weft.lake import segments
 
         segments.open_lake(self.lake, uuid4().hex, time.time_ns(), self._files)
-        known = {stream: (number, lsn) for stream, number, lsn in work.known}
         tips = []
-        for number, stream in enumerate(STREAMS, 1):
-            if not self.lake.drain(stream, self.drain).is_dir():
-                continue
-            with self._files.alone_in(self.lake.drain(stream, self.drain)):
-                segments.clean(self.lake, stream, self.drain, self._files)
-                tip = segments.find_tip(self.lake, stream, self.drain)
-                lsn = self._own_lsn(stream, tip, *known.get(number, (0, 0)))
-            if tip.number:
-                tips.append(StreamTip(number, tip.number, lsn, tip.prior))
-        return LakeFound(tuple(tips))
+        for stream, name in enumerate(STREAMS, 1):
+            if self.lake.drain(name, self.drain).is_dir():
+                with self._files.alone_in(self.lake.drain(name, self.drain)):
+                    segments.clean(self.lake, name, self.drain, self._files)
+                    tips.append(self._tip(stream, work))
+        return LakeFound(tuple(tip for tip in tips if tip.number))
 
-    def _own_lsn(self, stream: str, tip: "Tip", known: int, known_lsn: int) -> int:
-        """The last lsn of our journal that is in a segment. Behind number `known`, others may have written under our name."""
+    def _tip(self, stream: int, work: InspectLake) -> StreamTip:
+        """How far a stream is written. Behind the number that is known, a copy of this node's disk may have written."""
         from weft.lake import segments, stubs
 
-        if tip.number <= known:
-            return tip.lsn
+        name = stream_name(stream)
+        known, lsn = next(((number, lsn) for each, number, lsn in work.known if each == stream), (0, 0))
+        tip, other = segments.find_tip(self.lake, name, self.drain), 0
+        if tip.number < known:
+            lsn = min(tip.lsn, lsn)
         for number in range(tip.number, max(known, tip.number - OTHERS_MAX), -1):
             try:
-                link = stubs.link_at(self.lake, stream, self.drain, number)
+                link = stubs.link_at(self.lake, name, self.drain, number)
             except SegmentFault:  # what stands before a gap is drained again: the tables count it once
                 break
-            place = segments.Place(stream, self.drain, number, link.manifest.prior)
-            if self._is_ours(place, link):
-                return link.manifest.lsn[1]
-            self._note_other(stream, link)
-        return known_lsn
+            if link.manifest.start in (0, work.start):
+                lsn = link.manifest.lsn[1]
+                break
+            self._note_other(name, link)
+            other = number
+        return StreamTip(stream, tip.number, lsn, tip.prior, other)
 
     def _read_vectors(self) -> InLake:
         """The version vectors of the segments of this drain, by stream."""
@@ -168,45 +167,44 @@ class Recorder:
         return InLake(tuple(read))
 
     def _write(self, work: WriteSegment) -> SegmentWritten:
-        from weft.lake import segments, vectors
+        from weft.lake import vectors
 
+        if self.load is not None:
+            self.load()
         self._make_room()
-        place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
-        found, digest = self._published(place, (work.first_lsn, work.last_lsn))
-        vectors.publish(self.lake, place._replace(number=found.number), self._files)
+        place, (found, digest) = self._published(work)
+        vectors.publish(self.lake, place, self._files)
         self._bytes += found.bytes
         return SegmentWritten(work.stream, found.number, work.last_lsn, found.rows, found.bytes, digest)
 
-    def _published(self, place: "Place", span: tuple[int, int]) -> Link:
-        """Publish the journal's records between two lsn, behind everything that stands there under our name."""
+    def _published(self, work: WriteSegment) -> "tuple[Place, Link]":
+        """Publish a segment behind everything that stands there under this node's name; returns its place."""
+        from weft.lake import segments
+
+        place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
         ends_at = time.monotonic() + PATIENCE_S
         self._files.make_directories(self.lake.drain(place.stream, self.drain))
         while True:
             try:
                 with self._files.alone_in(self.lake.drain(place.stream, self.drain)):
-                    return self._published_alone(place, span)
-            except FileExistsError:
+                    return self._published_alone(place, work)
+            except FileExistsError:  # an object store has no locks: another program is putting its segment there
                 if time.monotonic() > ends_at:
-                    raise
-            time.sleep(PATIENCE_STEP_S)  # an object store has no locks: another program is putting its segment there
+                    why = "another program has begun a segment here and does not finish it; the next start deletes it"
+                    raise FileExistsError(errno.EEXIST, why, str(self.lake.drain(place.stream, self.drain))) from None
+            time.sleep(PATIENCE_STEP_S)
 
-    def _published_alone(self, place: "Place", span: tuple[int, int]) -> Link:
-        from weft.lake import segments
+    def _published_alone(self, place: "Place", work: WriteSegment) -> "tuple[Place, Link]":
+        from weft.lake import stubs
 
-        while (link := segments.find(self.lake, place)) is not None:
-            if link.manifest.lsn == span and self._is_ours(place, link):  # an earlier attempt succeeded after all
-                self._files.sync_directory(self.lake.block(*place[:3]))
-                return link
+        while (line := stubs.find_manifest(self.lake, *place[:3])) is not None:
+            link = verify(line, place.drain, place.number, place.prior)
+            if (link.manifest.start, link.manifest.lsn) == (work.start, (work.first_lsn, work.last_lsn)):
+                self._files.sync_directory(self.lake.block(*place[:3]))  # an earlier attempt succeeded after all
+                return place, link
             self._note_other(place.stream, link)
             place = place.behind(link)
-        return self._publish(self._gathered(place, span, PATIENCE_S))
-
-    def _is_ours(self, place: "Place", link: Link) -> bool:
-        """Whether a segment is what our journal holds between its lsn."""
-        try:
-            return self._gathered(place, link.manifest.lsn, 0.0).is_at(link)
-        except BlockingIOError:  # our journal does not reach so far
-            return False
+        return place, self._publish(self._gathered(place, work))
 
     def _note_other(self, stream: str, link: Link) -> None:
         from weft.lake.others import Others
@@ -227,21 +225,20 @@ class Recorder:
                 why = f"{self._bytes} bytes wait in {self.lake.root} and no consumer is registered to read them"
                 raise OSError(errno.ENOSPC, why)
 
-    def _gathered(self, place: "Place", span: tuple[int, int], patience_s: float) -> "Segment":
-        """The journal's records between two lsn that others have not written. BlockingIOError if the journal ends before."""
+    def _gathered(self, place: "Place", work: WriteSegment) -> "Segment":
+        """The journal's records between two lsn, without those that others have written."""
         from weft.lake import segments
 
-        if self.load is not None:
-            self.load()
-        segment, others = segments.Segment(place, self.mask), self._others.get(place.stream)
-        segment.span(*span)
-        after, last, ends_at = span[0] - 1, span[1], time.monotonic() + patience_s
-        while after < last:
+        segment, others = segments.Segment(place, self.mask, work.start), self._others.get(place.stream)
+        segment.span(work.first_lsn, work.last_lsn)
+        after, ends_at = work.first_lsn - 1, time.monotonic() + PATIENCE_S
+        while after < work.last_lsn:
             entries, upto = self._read(after, READ_BYTES)
-            segment.take(entry for entry in entries if entry[0] <= last and not (others and others.have(entry[1])))
+            wanted = (entry for entry in entries if entry[0] <= work.last_lsn)
+            segment.take(entry for entry in wanted if others is None or not others.have(entry[1]))
             if upto <= after:
                 if time.monotonic() > ends_at:
-                    raise BlockingIOError(errno.EAGAIN, f"the journal ends at {after}, before {last}")
+                    raise OSError(errno.EAGAIN, f"the journal ends at {after}, before {work.last_lsn}")
                 time.sleep(PATIENCE_STEP_S)
             after = max(after, upto)
         return segment

@@ -6,7 +6,7 @@ long does not make the recorder's memory grow.
 
 What the lake already has is read from the lake alone: at the start the manifests are inspected, and the journal is read
 again from the end of the last segments (LAK-007). The core's own cursor, a core record, only says where to begin
-reading, and which segments are surely this node's: behind them a copy of its disk may have written. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
+reading, and which starts wrote there: a copy of its disk may write under its name, too. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
 reads them from the journal later, when there is room (LAK-015).
 """
 
@@ -54,6 +54,29 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     released: int
     tips: tuple[tuple[int, int, int], ...]
     """Stream, number and last lsn of the last published segments."""
+    start: int = 0
+    """The start of this node that may have published more; 0: none, or one of a version that did not say."""
+
+
+class Trouble:
+    """The streams whose last segment failed, told once until the lake works again. 0 stands for the lake itself, which could not be inspected."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._streams: set[int] = set()
+
+    def worse(self, stream: int, why: str, detail: str) -> None:
+        """A segment failed; `why` is `full` or `failed`."""
+        if not self._streams:
+            self._outbox.tell(LakeFull(detail) if why == "full" else LakeFailed(detail))
+        self._streams.add(stream)
+
+    def better(self, stream: int) -> None:
+        """A segment was written."""
+        if stream in self._streams:
+            self._streams.remove(stream)
+            if not self._streams:
+                self._outbox.tell(LakeBack())
 
 
 class Drain:
@@ -61,7 +84,8 @@ class Drain:
 
     name = "drain"
 
-    def __init__(self, settings: DrainSettings | None = None) -> None:
+    def __init__(self, settings: DrainSettings | None = None, start: int = 0) -> None:
+        self._start = start
         self._outbox = Outbox()
         self.budget = Budget()
         chosen = settings or DrainSettings()
@@ -71,6 +95,7 @@ class Drain:
         """All records up to this lsn are noted, or are in the lake."""
         self._cursor = Cursor(0, ())
         self._heard = 0  # the last lsn known to be in the journal
+        self._end = 0  # the last lsn of the starts before this one
         self._born: int | None = None  # the first lsn of this start: no record from here on can be in the lake already
         self._passed = 0
         self._inspect_ns = limits.RETRY_NS
@@ -80,7 +105,7 @@ class Drain:
         self._is_fetching = False
         self._fetch_at: int | None = None
         self._released = 0
-        self._trouble: set[int] = set()
+        self._trouble = Trouble(self._outbox)
         self._is_alone = True
         self._stop_at: int | None = None
         self._was_live = False
@@ -90,10 +115,12 @@ class Drain:
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Restore the cursor; the journal is read once the lake has said how much it has."""
-        for _, record in entries:
+        for lsn, record in entries:
+            self._end = max(self._end, lsn)
             if isinstance(record, CoreRecord) and record.core == self.name:
                 assert record.kind == CURSOR, record.kind
                 self._cursor = msgspec.msgpack.decode(record.data, type=Cursor)
+        self._start = self._start or self._cursor.start
 
     def condense(self) -> Iterable[CoreRecord]:
         return (self._cursor_record(),)
@@ -112,7 +139,7 @@ class Drain:
             return
         if self._inspect_at is not None and self._inspect_at <= now.mono:
             self._inspect_at = None
-            self._outbox.perform(InspectLake(self._cursor.tips))
+            self._outbox.perform(InspectLake(self._cursor.tips, self._cursor.start))
         if self._fetch_at is not None and self._fetch_at <= now.mono:
             self._fetch_at = None
         if self._stop_at is not None and self._stop_at <= now.mono:
@@ -140,25 +167,38 @@ class Drain:
         """Begin reading behind what the lake has. Where lake and cursor differ, the lake is right."""
         tips = {stream: (number, lsn) for stream, number, lsn in self._cursor.tips}
         self.seen = self._cursor.released
+        for lane in self.lanes.values():
+            lane.start = self._start
         for tip in order.tips:
-            self.lanes[tip.stream].tip = tip
+            # On a disk that was put back the journal gives lsn that the lake has to other records.
+            self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=min(tip.lsn, self._end))
+            if tip.other:
+                self._tell_second(tip.stream, tip.other)
         for stream, (number, _) in tips.items():
             tip = self.lanes[stream].tip
             if tip.number < number:
                 self.seen = min(self.seen, tip.lsn)
         self._is_found, self._inspect_ns = True, limits.RETRY_NS
-        self._better(0)
+        self._trouble.better(0)
+        if self._start != self._cursor.start:  # the journal says so before this start writes its first segment
+            self._cursor = Cursor(self.seen, self._tips(), self._start)
+            self._outbox.persist((self._cursor_record(),))
+
+    def _tell_second(self, stream: int, number: int) -> None:
+        if self._is_alone:
+            self._is_alone = False
+            self._outbox.tell(SecondWriter(stream, number))
 
     def _begin_behind(self, order: BeginBehind, now: Now) -> None:
         """Begin behind this lsn. The records up to it are for an earlier root to drain into its lake."""
         if not self._is_found and order.lsn > self._cursor.released:
-            self._cursor = Cursor(order.lsn, self._cursor.tips)
+            self._cursor = msgspec.structs.replace(self._cursor, released=order.lsn)
             self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
 
     def _lake_refused(self, order: LakeRefused, now: Now) -> None:
         self._inspect_at = now.mono + self._inspect_ns
         self._inspect_ns = min(2 * self._inspect_ns, limits.RETRY_NS_MOST)
-        self._worse(0, order.why, order.detail)
+        self._trouble.worse(0, order.why, order.detail)
 
     def _journaled(self, order: Journaled, now: Now) -> None:
         """Note new records, unless older ones have to be read from the journal first."""
@@ -188,20 +228,19 @@ class Drain:
     def _segment_written(self, order: SegmentWritten, now: Now) -> None:
         lane = self.lanes[order.stream]
         assert order.number > lane.tip.number, (order.number, lane.tip)
-        if self._is_alone and order.number > lane.tip.number + 1:
-            self._is_alone = False
-            self._outbox.tell(SecondWriter(order.stream, lane.tip.number + 1))
+        if order.number > lane.tip.number + 1:
+            self._tell_second(order.stream, lane.tip.number + 1)
         lane.turn(On.WRITTEN_ALL if lane.is_empty else On.WRITTEN_MORE, Moment(now.mono))
         if lane.state is State.CLOSED:
             return  # it came after the stop: the next start learns it from the manifest
         lane.tip = StreamTip(order.stream, order.number, order.last_lsn, order.digest)
-        self._better(order.stream)
+        self._trouble.better(order.stream)
         self._publish(order)
 
     def _segment_failed(self, order: SegmentFailed, now: Now) -> None:
         lane = self.lanes[order.stream]
         lane.turn(On.NO_SPACE if order.why == "full" else On.REFUSED, Moment(now.mono))
-        self._worse(order.stream, order.why, order.detail)
+        self._trouble.worse(order.stream, order.why, order.detail)
         if lane.is_closing:
             lane.turn(On.STOPPED, Moment(now.mono))
 
@@ -270,8 +309,7 @@ class Drain:
     def _publish(self, order: SegmentWritten) -> None:
         """Write the cursor first, then tell (LAK-005)."""
         released = self._releasable()
-        tips = tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
-        self._cursor = Cursor(released, tips)
+        self._cursor = Cursor(released, self._tips(), self._start)
         self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
         published = SegmentPublished(order.stream, order.number, order.rows, order.bytes, order.last_lsn)
         self._outbox.tell(published)
@@ -288,22 +326,11 @@ class Drain:
             self._released = upto
             self._outbox.tell(Released(self.name, upto))
 
+    def _tips(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
+
     def _cursor_record(self) -> CoreRecord:
         return CoreRecord(self.name, CURSOR, msgspec.msgpack.encode(self._cursor))
-
-    # Trouble.
-
-    def _worse(self, stream: int, why: str, detail: str) -> None:
-        """Tell the failure once, until the lake works again."""
-        if not self._trouble:
-            self._outbox.tell(LakeFull(detail) if why == "full" else LakeFailed(detail))
-        self._trouble.add(stream)
-
-    def _better(self, stream: int) -> None:
-        if stream in self._trouble:
-            self._trouble.remove(stream)
-            if not self._trouble:
-                self._outbox.tell(LakeBack())
 
     def _all(self, on: On, now: Now) -> None:
         for lane in self.lanes.values():

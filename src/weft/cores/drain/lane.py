@@ -47,6 +47,8 @@ class Lane:
         self.state = State.IDLE
         self.tip = StreamTip(stream, 0, 0, "0" * 32)
         self.is_closing = False
+        self.start = 0
+        """The start of the node that writes the segments."""
         self._outbox = outbox
         self._cuts: deque[Cut] = deque()
         self._open: Cut | None = None
@@ -118,7 +120,7 @@ class Lane:
                 self._writing, self._open = self._open, None
         cut, tip = self._writing, self.tip
         assert cut is not None, "nothing is DUE where nothing waits"
-        work = WriteSegment(self.stream, tip.number + 1, cut.first_lsn, cut.last_lsn, tip.prior)
+        work = WriteSegment(self.stream, tip.number + 1, cut.first_lsn, cut.last_lsn, tip.prior, self.start)
         self._outbox.perform(work)
 
     def advance(self, moment: Moment) -> None:

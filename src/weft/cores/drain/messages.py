@@ -20,7 +20,9 @@ class InspectLake(msgspec.Struct, frozen=True, gc=False):
     """Work: clean up after a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
 
     known: tuple[tuple[int, int, int], ...] = ()
-    """Stream, number and last lsn of segments that this node has published. What is behind them may be another program's."""
+    """Up to which number of each stream it is known what is in segments of this node's journal: stream, number, lsn."""
+    start: int = 0
+    """The start of this node that may have written segments behind that."""
 
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
@@ -36,6 +38,8 @@ class WriteSegment(msgspec.Struct, frozen=True, gc=False):
     last_lsn: int
     prior: str
     """Digest of the preceding manifest (LAK-010)."""
+    start: int = 0
+    """The start of the node that writes it."""
 
 
 class StreamTip(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +52,8 @@ class StreamTip(msgspec.Struct, frozen=True, gc=False):
     """Last lsn of this node's journal that is in a segment up to there."""
     prior: str
     """Digest of its manifest."""
+    other: int = 0
+    """Number of a segment that another program has written since; 0: none."""
 
 
 class LakeFound(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +131,7 @@ class SecondWriter(msgspec.Struct, frozen=True, gc=False):
 
     stream: int
     number: int
-    """The first number that it has taken."""
+    """A number that it has taken."""
 
 
 class LakeBack(msgspec.Struct, frozen=True, gc=False):
