@@ -6,8 +6,9 @@ long does not make the recorder's memory grow.
 
 What the lake already has is read from the lake alone: at the start the manifests are inspected, and the journal is read
 again from the end of the last segments (LAK-007). The core's own cursor, a core record, only says where to begin
-reading, and which starts wrote there: a copy of its disk may write under its name, too. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
-reads them from the journal later, when there is room (LAK-015).
+reading, and which start may have written since: a copy of the node's disk may write under its name, too. The same
+reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and reads them from the
+journal later, when there is room (LAK-015).
 """
 
 from collections.abc import Callable, Iterable
@@ -59,7 +60,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Trouble:
-    """The streams whose last segment failed, told once until the lake works again. 0 stands for the lake itself, which could not be inspected."""
+    """The streams whose last segment failed; 0: the lake itself. It is told once, until the lake works again."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
