@@ -18,6 +18,7 @@ from tests.lake.root import Kinds, Root
 from tests.lake.test_retention import AT_ONCE, NOW
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
+from weft.cli.drain import drain
 from weft.cores.drain.core import Drain
 from weft.cores.drain.messages import (
     DrainClosed,
@@ -133,6 +134,15 @@ HURT: list[Act] = [*STEADY, *STEADY, Writer.start_again]
 ROLLED: list[Act] = [*STEADY, *STEADY, Writer.start_again, Writer.keep_image, Writer.put_back]
 
 
+def rows_in(lake: Path) -> Counter[Row]:
+    """How often each row is in the lake."""
+    return Counter(
+        (stream, row["era"], row["sequence"], b"" if stream == "samples" else row["raw"])
+        for stream in ALL
+        for row in rows_of(Layout(lake), stream, DRAIN)
+    )
+
+
 def faults(home: Path, seed: int, acts: list[Act], kinds: Kinds = (Drain, Recorder)) -> set[str]:
     """What is wrong with the lake after the lives of a node and of a copy of its disk: `lost`, `doubled`."""
     chance = Random(f"second writer/{seed}")
@@ -145,11 +155,7 @@ def faults(home: Path, seed: int, acts: list[Act], kinds: Kinds = (Drain, Record
         chance.choice(acts)(chance.choice((one, two)), chance)
     for writer in (one, two):
         writer.stop()
-    held = Counter(
-        (stream, row["era"], row["sequence"], b"" if stream == "samples" else row["raw"])
-        for stream in ALL
-        for row in rows_of(Layout(home / "lake"), stream, DRAIN)
-    )
+    held = rows_in(home / "lake")
     is_steady = acts is STEADY
     most = {row: 2 if row[1] is None or not is_steady else 1 for row in both}
     doubled = {row for row, count in held.items() if count > most.get(row, 1)}
@@ -334,3 +340,26 @@ def test_of_a_segment_that_names_no_start_the_file_says_nothing_of_it(tmp_path: 
         segment = Segment(Place("samples", DRAIN, number), start=start)
         said = msgspec.json.decode(manifest_in_file(segment._draft(0)))
         assert (start or None) == said.get("start")
+
+
+@pytest.mark.proves("LAK-018", part="of a copy of a disk, beside the node that runs")
+@pytest.mark.varies("seed", range(2), range(12), prove=range(2, 12))
+def test_what_a_killed_copy_has_is_drained_by_hand_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    chance = Random(f"by hand/{seed}")
+    one = Writer(tmp_path / "one", tmp_path / "lake", ERA)
+    for _ in range(10):
+        chance.choice(STEADY)(one, chance)
+    two = one.copied(tmp_path / "two")
+    for _ in range(40):
+        chance.choice(STEADY)(chance.choice((one, two)), chance)
+    two.root.close()
+    for _ in range(2):
+        drain(two.home / "journal", lake=two.lake, json=True)
+        one.append(chance)
+    one.stop()
+    assert "[]" == capsys.readouterr().out.splitlines()[1]
+    held = rows_in(one.lake)
+    assert held.keys() == one.taken | two.taken
+    assert {row for row, count in held.items() if count > 1} <= {row for row in held if row[1] is None}
