@@ -28,8 +28,8 @@ file has the place of each row in `drain`, `segment` and `row`, as bronze has; s
 `format` 1, `stream`, `schema` (version), `drain`, `number`, `rows`, `bytes` and `sha256` of the Parquet file,
 `first_received` and `last_received` (ns, null without rows), `lsn` `[first, last]` in the drain's journal, `ranges`
 `[[origin, era or null, [[first, last], …]], …]` of what was received, `lost` `[[origin, era, first, last, why], …]`
-(`era-end`: the era ended at this number, nothing was lost), `prior`, `start`: the start
-of the node that has written it, if it said so (a copy of its disk is another start). If the rows were deleted, a stub replaces the manifest: it has the
+(`era-end`: the era ended at this number, nothing was lost), `prior`. The metadata of
+the file name the start of the node that has written it, `weft.start`: a copy of its disk is another start. If the rows were deleted, a stub replaces the manifest: it has the
 same fields, `gone` true, and `was`, the digest of the manifest that it replaces. If an operator gave up the rows, it has `was` and
 `skipped`, the reason; the numbers of the segment then count as lost.
 

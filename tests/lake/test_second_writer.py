@@ -19,10 +19,12 @@ from tests.lake.test_retention import AT_ONCE, NOW
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.cli.drain import drain
-from weft.cores.drain.core import Drain
+from weft.cores.carrier.messages import ReadVectors
+from weft.cores.drain.core import Cursor, Drain
 from weft.cores.drain.messages import (
     DrainClosed,
     InspectLake,
+    LakeRefused,
     SecondWriter,
     SegmentFailed,
     SegmentWritten,
@@ -38,7 +40,7 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR, Link, SegmentFault
 from weft.lake.reader import Source
 from weft.lake.retention import sweep
-from weft.lake.segments import Place, Segment, append_segment, find_tip, manifest_in_file
+from weft.lake.segments import Place, Segment, append_segment, find_tip, start_of
 from weft.shell.recorder import Recorder
 
 DRAIN = NODE_B.hex()
@@ -46,9 +48,18 @@ STEPS = 120
 COPY = 1_000
 """What is between the eras of a node and those of a copy of its disk."""
 RECORDS = 60
-ALL = ("samples", "events", "store")
+ALL = ("samples", "events", "store", "configuration")
+SHARED = {"store": None, "configuration": 1}
+"""Streams whose numbers do not tell starts apart, and the era of their records."""
 Row = tuple[str, int | None, int, bytes]
 Act = Callable[["Writer", Random], None]
+
+
+class Away(Recorder):
+    """Does not reach its lake."""
+
+    def outcome(self, work: InspectLake | WriteSegment | ReadVectors) -> object:
+        return LakeRefused("failed", "it is not mounted")
 
 
 class Writer:
@@ -61,7 +72,7 @@ class Writer:
         self.root = Root(home, lake, start, kinds)
         self.last = dict.fromkeys(ALL, 0)
         self.taken: set[Row] = set()
-        self.image: tuple[set[Row], int] = (set(), 0)
+        self.image: tuple[set[Row], dict[str, int]] = (set(), {})
 
     def append(self, chance: Random) -> None:
         """Some records of one stream."""
@@ -69,19 +80,23 @@ class Writer:
         first = self.last[stream] + 1
         self.last[stream] += rows
         numbers = range(first, first + rows)
-        era, payload = None if stream == "store" else self.era, f"by {self.era}".encode()
-        kind = Stream.STORE if stream == "store" else Stream.EVENTS
+        era, payload = SHARED.get(stream, self.era), f"by {self.era}".encode()
+        kind = Stream[stream.upper()]
         records: list[Record] = [
             StreamRecord(kind, NODE_A, era, number, RECEIVED, RECEIVED, "some/key", payload, {}) for number in numbers
         ]
         self.root.append(*([batch(NODE_A, first, rows, self.era)] if stream == "samples" else records))
         self.taken |= {(stream, era, number, b"" if stream == "samples" else payload) for number in numbers}
 
-    def copied(self, home: Path) -> "Writer":
-        """A copy of its disk, which is started elsewhere, and has taken what this one has."""
+    def copied(self, home: Path, *, is_away: bool = False) -> "Writer":
+        """A copy of its disk, which is started elsewhere, and has taken what this one has.
+
+        `is_away`: its first start does not reach the lake.
+        """
         copy(self.home, home)
-        twin = Writer(home, self.lake, self.start + COPY, self.kinds)
-        twin.last["store"] = self.last["store"]
+        twin = Writer(home, self.lake, self.start + COPY, (self.kinds[0], Away) if is_away else self.kinds)
+        twin.kinds = self.kinds
+        twin.last |= {stream: self.last[stream] for stream in SHARED}
         twin.taken |= self.taken
         return twin
 
@@ -93,10 +108,18 @@ class Writer:
         self.start += 1
         self.root = Root(self.home, self.lake, self.start, self.kinds)
 
+    def start_without_lake(self, chance: Random) -> None:
+        """It is killed, starts while its lake cannot be reached, takes something, and is killed again."""
+        self.root.close()
+        self.start += 1
+        self.root = Root(self.home, self.lake, self.start, (self.kinds[0], Away))
+        self.append(chance)
+        self.start_again(chance)
+
     def keep_image(self, _: Random) -> None:
         """A backup is made of its disk."""
         copy(self.home, self.home / "image")
-        self.image = set(self.taken), self.last["store"]
+        self.image = set(self.taken), {stream: self.last[stream] for stream in SHARED}
 
     def put_back(self, chance: Random) -> None:
         """The backup is put in the place of its disk: what it has taken since is there only if it was drained."""
@@ -105,8 +128,7 @@ class Writer:
             shutil.rmtree(self.home / "journal")
             copy(self.home / "image", self.home)
             self.era = self.start = self.start + 1
-            self.taken, self.last["store"] = set(self.image[0]), self.image[1]
-            self.last["samples"] = self.last["events"] = 0
+            self.taken, self.last = set(self.image[0]), dict.fromkeys(ALL, 0) | self.image[1]
             self.root = Root(self.home, self.lake, self.start, self.kinds)
 
     def stop(self) -> None:
@@ -130,8 +152,8 @@ def step(writer: Writer, chance: Random) -> None:
 
 
 STEADY: list[Act] = [Writer.append, Writer.append, Writer.append, step, step]
-HURT: list[Act] = [*STEADY, *STEADY, Writer.start_again]
-ROLLED: list[Act] = [*STEADY, *STEADY, Writer.start_again, Writer.keep_image, Writer.put_back]
+HURT: list[Act] = [*STEADY, *STEADY, Writer.start_again, Writer.start_without_lake]
+ROLLED: list[Act] = [*HURT, Writer.keep_image, Writer.put_back]
 
 
 def rows_in(lake: Path) -> Counter[Row]:
@@ -150,14 +172,14 @@ def faults(home: Path, seed: int, acts: list[Act], kinds: Kinds = (Drain, Record
     for _ in range(chance.randrange(4, 20)):
         chance.choice(STEADY)(one, chance)
     both = set(one.taken)
-    two = one.copied(home / "two")
+    two = one.copied(home / "two", is_away=acts is not STEADY and chance.random() < 0.5)
     for _ in range(STEPS):
         chance.choice(acts)(chance.choice((one, two)), chance)
     for writer in (one, two):
         writer.stop()
     held = rows_in(home / "lake")
     is_steady = acts is STEADY
-    most = {row: 2 if row[1] is None or not is_steady else 1 for row in both}
+    most = {row: 2 if row[0] in SHARED or not is_steady else 1 for row in both}
     doubled = {row for row, count in held.items() if count > most.get(row, 1)}
     found = {"lost": (one.taken | two.taken) - held.keys(), "doubled": doubled if acts is not ROLLED else set()}
     return {name for name, rows in found.items() if rows}
@@ -195,6 +217,13 @@ class Boundless(Drain):
         self._end = 1 << 60
 
 
+class Endless(Drain):
+    """A start that has not found the lake leaves no word of where the one before it ended."""
+
+    def _keep(self, cursor: Cursor) -> None:
+        super()._keep(msgspec.structs.replace(cursor, end=0))
+
+
 class Nameless(Drain):
     """Does not say in its journal which start it is."""
 
@@ -211,6 +240,7 @@ class Nameless(Drain):
         (STEADY, (Drain, Forgetful), "doubled"),
         (ROLLED, (Boundless, Recorder), "lost"),
         (HURT, (Nameless, Recorder), "doubled"),
+        (HURT, (Endless, Recorder), "lost"),
     ],
 )
 def test_a_planted_bug_is_seen(tmp_path: Path, acts: list[Act], kinds: Kinds, fault: str) -> None:
@@ -247,7 +277,7 @@ def test_losses_that_both_had_are_named_once(tmp_path: Path) -> None:
 
 class Unlocked(LocalFiles):
     @contextmanager
-    def alone_in(self, directory: Path) -> Iterator[None]:
+    def alone_in(self, directory: Path, patience_s: float | None = None) -> Iterator[None]:
         """Forgotten."""
         yield
 
@@ -309,7 +339,7 @@ def test_a_gap_in_the_chain_ends_the_search_for_ones_own_segments(tmp_path: Path
     lake = Layout(tmp_path / "lake")
     lake.manifest("samples", DRAIN, 2).unlink()
     stranger = Recorder(tmp_path / "lake", NODE_B, lambda after, _most: ([], after), print)
-    found = stranger.outcome(InspectLake(known=((1, 1, 1),)))
+    found = stranger.outcome(InspectLake(known=((1, 1, 1),), start=1))
     assert [(3, 1)] == [(tip.number, tip.lsn) for tip in found.tips if tip.stream == Stream.SAMPLES]
     one.root.close()
 
@@ -334,12 +364,19 @@ def test_numbers_whose_manifests_are_packed_are_taken(tmp_path: Path, monkeypatc
     assert (13, 2) == (tip.number, tip.lsn)
 
 
-def test_of_a_segment_that_names_no_start_the_file_says_nothing_of_it(tmp_path: Path) -> None:
-    """So files of versions that knew no starts are what their manifests say."""
+def test_the_file_names_the_start_and_the_manifest_is_as_before(tmp_path: Path) -> None:
+    """So versions that knew no starts can read it."""
+    lake, lines = Layout(tmp_path), set()
     for number, start in ((1, 0), (2, ERA)):
         segment = Segment(Place("samples", DRAIN, number), start=start)
-        said = msgspec.json.decode(manifest_in_file(segment._draft(0)))
-        assert (start or None) == said.get("start")
+        segment.take([(1, batch(NODE_A, 1, 1))])
+        segment.publish(lake, LocalFiles())
+        assert start == start_of(lake, "samples", DRAIN, number)
+        lines.add(tuple(msgspec.json.decode(lake.manifest("samples", DRAIN, number).read_bytes())))
+    assert 1 == len(lines)
+    lake.parquet("samples", DRAIN, 2).write_bytes(b"no file")
+    assert 0 == start_of(lake, "samples", DRAIN, 2)
+    assert 0 == start_of(lake, "samples", DRAIN, 3)
 
 
 @pytest.mark.proves("LAK-018", part="of a copy of a disk, beside the node that runs")
@@ -362,4 +399,18 @@ def test_what_a_killed_copy_has_is_drained_by_hand_once(
     assert "[]" == capsys.readouterr().out.splitlines()[1]
     held = rows_in(one.lake)
     assert held.keys() == one.taken | two.taken
-    assert {row for row, count in held.items() if count > 1} <= {row for row in held if row[1] is None}
+    assert {row for row, count in held.items() if count > 1} <= {row for row in held if row[0] in SHARED}
+
+
+def test_who_holds_the_lock_for_ever_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.shell.recorder.LOCK_S", 0.0)
+    writer = Recorder(tmp_path, NODE_B, lambda _after, _most: ([(1, batch(NODE_A, 1, 1))], 1), print)
+    writer.outcome(InspectLake())
+    work, place = WriteSegment(1, 1, 1, 1, NO_PRIOR), Layout(tmp_path).drain("samples", DRAIN)
+    LocalFiles().make_directories(place)
+    with LocalFiles().alone_in(place):
+        refused = writer.outcome(work)
+        assert isinstance(refused, SegmentFailed)
+        assert "another program holds its lock" in refused.detail
+        assert isinstance(writer.outcome(InspectLake()), LakeRefused)
+    assert isinstance(writer.outcome(work), SegmentWritten)

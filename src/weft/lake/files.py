@@ -7,6 +7,7 @@ tests simulate a power cut at each of these. `objects.py` has the same calls for
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -37,10 +38,14 @@ class Files(Protocol):
     def remove(self, path: Path) -> None:
         """Delete a file, if it exists."""
 
-    def alone_in(self, directory: Path) -> AbstractContextManager[None]:
-        """Hold the lock of a directory; other processes that ask for it wait. Does nothing if there are no locks."""
+    def alone_in(self, directory: Path, patience_s: float | None = None) -> AbstractContextManager[None]:
+        """Hold the lock of a directory; other processes that ask for it wait. Does nothing if there are no locks.
+
+        TimeoutError if another one holds it for longer than `patience_s`; None: wait for as long as it takes.
+        """
 
 
+LOCK_LOOK_S: Final = 0.01  # between two attempts to get a lock
 NO_LOCKS: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP})
 """Errors of `flock` on a file system that has no such locks."""
 
@@ -90,7 +95,7 @@ class LocalFiles:
         path.unlink(missing_ok=True)
 
     @contextmanager
-    def alone_in(self, directory: Path) -> Iterator[None]:
+    def alone_in(self, directory: Path, patience_s: float | None = None) -> Iterator[None]:
         """Hold an exclusive lock on the directory. The system releases it if the process dies.
 
         NFS, for one, has no locks for directories: nothing is held there.
@@ -98,13 +103,31 @@ class LocalFiles:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                _lock(handle, patience_s)
+            except BlockingIOError:
+                raise TimeoutError(errno.ETIMEDOUT, "another program holds its lock", str(directory)) from None
             except OSError as error:
                 if error.errno not in NO_LOCKS:
                     raise
             yield
         finally:
             os.close(handle)
+
+
+def _lock(handle: int, patience_s: float | None) -> None:
+    if patience_s is None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return
+    ends_at = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends_at:
+                raise
+            time.sleep(LOCK_LOOK_S)
+        else:
+            return
 
 
 def _private(path: str, flags: int) -> int:

@@ -63,8 +63,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost: list[tuple[str, int | None, int, int, str]]
     """Numbers announced lost, and era links, in the order of their records (LAK-011)."""
     prior: str
-    start: int = 0
-    """The start (era) of the node that has written it; 0: not said. A copy of its disk is another start."""
     gone: bool = False
     """True for a stub: retention deleted the Parquet file (LAK-017)."""
     was: str = ""

@@ -160,7 +160,7 @@ class ObjectFiles:
         if not path.name.endswith(TMP):  # an object store has no temporary files
             path.unlink(missing_ok=True)
 
-    def alone_in(self, directory: Path) -> AbstractContextManager[None]:  # noqa: ARG002  # there are no locks
+    def alone_in(self, directory: Path, patience_s: float | None = None) -> AbstractContextManager[None]:  # noqa: ARG002  # there are no locks
         return nullcontext()
 
 

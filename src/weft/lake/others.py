@@ -3,10 +3,15 @@
 Both write under one name, and each writes behind the other. What was in the journal when the disk was copied, both have.
 """
 
-from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from typing import Final
+
+from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.lake.columns import Account, last_of
 from weft.lake.manifest import Manifest, origin_of, record_name
+
+BY_START: Final = frozenset({Stream.SAMPLES, Stream.MESSAGES, Stream.LOGS, Stream.EVENTS, Stream.CATALOG})
+"""The streams whose eras are starts: no two starts give the same number."""
 
 
 class Others:
@@ -24,10 +29,11 @@ class Others:
     def have(self, record: Record) -> bool:
         """Whether a record of this stream is in one of their segments.
 
-        Without an era the same number may be another record there, so that is written again; the tables count it once.
+        Where numbers do not tell starts apart, the same number may be another record there; so that is written again, and the
+        tables count it once.
         """
         if isinstance(record, StreamRecord):
-            if record.era is None:
+            if record.stream not in BY_START:
                 return False
             seen = self._received[origin_of(record_name(record), record.era)]
             return seen.covers(record.sequence, max(record.sequence, last_of(record)))

@@ -33,6 +33,8 @@ ROW_GROUP_ROWS: Final = 50_000  # rows of a reader's batch; a task holds one at 
 ZSTD_LEVEL: Final = 1  # level 3 costs twice the time for 4 % less
 PARQUET_VERSION: Final = "2.6"
 METADATA_KEY: Final = b"weft.manifest"
+START_KEY: Final = b"weft.start"
+"""The start (era) of the node that has written the file. It is not in the manifest, which earlier versions must be able to read."""
 RUNNING: Final = ("sequence", "lsn", "row")
 """Columns whose numbers mostly increase from row to row: delta encoding makes them very small."""
 STATISTICS: Final = ("origin", "era", "sequence", "at_ns", "received_ns", "series")
@@ -120,7 +122,7 @@ class Segment:
     def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        return parquet_bytes(table, self.place, manifest_in_file(draft)), draft
+        return parquet_bytes(table, self.place, manifest_in_file(draft), self.start), draft
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -139,7 +141,6 @@ class Segment:
             ranges=range_rows((identity, list(seen)) for identity, seen in account.seen.items()),
             lost=account.lost,
             prior=place.prior,
-            start=self.start,
         )
 
 
@@ -158,8 +159,10 @@ def placed(table: "pa.Table", place: Place) -> "pa.Table":
     return table
 
 
-def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes) -> "memoryview":
-    """The bytes of a segment's file (LAK-004), in the form of bronze (LAK-040). `manifest` is stored in its metadata.
+def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes, start: int = 0) -> "memoryview":
+    """The bytes of a segment's file (LAK-004), in the form of bronze (LAK-040).
+
+    `manifest` is stored in its metadata, and `start`, unless it is 0: the start of the node that writes it.
 
     They contain no Arrow schema, so that every reader sees text as text.
     """
@@ -186,6 +189,8 @@ def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes) -> "memoryvi
     )
     with writer:
         writer.add_key_value_metadata({METADATA_KEY.decode(): manifest.decode()})
+        if start:
+            writer.add_key_value_metadata({START_KEY.decode(): str(start)})
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     return memoryview(sink.getvalue())
 
@@ -193,8 +198,7 @@ def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes) -> "memoryvi
 def manifest_in_file(draft: Manifest) -> bytes:
     """The manifest as stored inside the Parquet file: without the fields that are only known when the file is finished."""
     fields = msgspec.structs.asdict(draft)
-    later = ("bytes", "sha256", "gone", "was", "skipped", *(() if draft.start else ("start",)))
-    known = {name: fields[name] for name in fields if name not in later}
+    known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was", "skipped")}
     return msgspec.json.encode(known, order="sorted")
 
 
@@ -214,6 +218,18 @@ def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entr
     """Publish the next segment of a drain that has no other writer; for imports and tests."""
     tip = find_tip(lake, stream, drain)
     return write_segment(lake, Place(stream, drain, tip.number + 1, tip.prior), entries)
+
+
+def start_of(lake: Layout, stream: str, drain: str, number: int) -> int:
+    """The start of the node that has written a segment; 0 if its file does not say so, or is gone. Raises OSError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = lake.parquet(stream, drain, number).read_bytes()
+        return int((pq.read_metadata(pa.BufferReader(data)).metadata or {}).get(START_KEY, b"0"))
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return 0
 
 
 def find_tip(lake: Layout, stream: str, drain: str) -> Tip:

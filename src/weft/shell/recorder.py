@@ -41,6 +41,7 @@ PATIENCE_STEP_S: Final = 0.02
 OTHERS_MAX: Final = (
     1_000  # segments behind the cursor that a start compares with its journal; of more it asks no further
 )
+LOCK_S: Final = 5.0  # seconds to wait for another program that writes under this node's name
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
 
 Read = Callable[[int, int], tuple[list[Entry], int]]
@@ -129,7 +130,7 @@ class Recorder:
         tips = []
         for stream, name in enumerate(STREAMS, 1):
             if self.lake.drain(name, self.drain).is_dir():
-                with self._files.alone_in(self.lake.drain(name, self.drain)):
+                with self._files.alone_in(self.lake.drain(name, self.drain), LOCK_S):
                     segments.clean(self.lake, name, self.drain, self._files)
                     tips.append(self._tip(stream, work))
         return LakeFound(tuple(tip for tip in tips if tip.number))
@@ -148,7 +149,7 @@ class Recorder:
                 link = stubs.link_at(self.lake, name, self.drain, number)
             except SegmentFault:  # what stands before a gap is drained again: the tables count it once
                 break
-            if link.manifest.start in (0, work.start):
+            if not work.start or segments.start_of(self.lake, name, self.drain, number) == work.start:
                 lsn = link.manifest.lsn[1]
                 break
             self._note_other(name, link)
@@ -186,7 +187,7 @@ class Recorder:
         self._files.make_directories(self.lake.drain(place.stream, self.drain))
         while True:
             try:
-                with self._files.alone_in(self.lake.drain(place.stream, self.drain)):
+                with self._files.alone_in(self.lake.drain(place.stream, self.drain), LOCK_S):
                     return self._published_alone(place, work)
             except FileExistsError:  # an object store has no locks: another program is putting its segment there
                 if time.monotonic() > ends_at:
@@ -195,11 +196,12 @@ class Recorder:
             time.sleep(PATIENCE_STEP_S)
 
     def _published_alone(self, place: "Place", work: WriteSegment) -> "tuple[Place, Link]":
-        from weft.lake import stubs
+        from weft.lake import segments, stubs
 
         while (line := stubs.find_manifest(self.lake, *place[:3])) is not None:
             link = verify(line, place.drain, place.number, place.prior)
-            if (link.manifest.start, link.manifest.lsn) == (work.start, (work.first_lsn, work.last_lsn)):
+            is_same = link.manifest.lsn == (work.first_lsn, work.last_lsn)
+            if is_same and segments.start_of(self.lake, *place[:3]) == work.start:
                 self._files.sync_directory(self.lake.block(*place[:3]))  # an earlier attempt succeeded after all
                 return place, link
             self._note_other(place.stream, link)

@@ -57,6 +57,8 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     """Stream, number and last lsn of the last published segments."""
     start: int = 0
     """The start of this node that may have published more; 0: none, or one of a version that did not say."""
+    end: int = 0
+    """The last lsn of that start, if starts that have not found the lake have come after it; else 0."""
 
 
 class Trouble:
@@ -121,7 +123,8 @@ class Drain:
             if isinstance(record, CoreRecord) and record.core == self.name:
                 assert record.kind == CURSOR, record.kind
                 self._cursor = msgspec.msgpack.decode(record.data, type=Cursor)
-        self._start = self._start or self._cursor.start
+        if not self._start and not self._cursor.end:
+            self._start = self._cursor.start
 
     def condense(self) -> Iterable[CoreRecord]:
         return (self._cursor_record(),)
@@ -140,6 +143,8 @@ class Drain:
             return
         if self._inspect_at is not None and self._inspect_at <= now.mono:
             self._inspect_at = None
+            if self._start != self._cursor.start and not self._cursor.end:
+                self._keep(msgspec.structs.replace(self._cursor, end=self._end))
             self._outbox.perform(InspectLake(self._cursor.tips, self._cursor.start))
         if self._fetch_at is not None and self._fetch_at <= now.mono:
             self._fetch_at = None
@@ -172,7 +177,8 @@ class Drain:
             lane.start = self._start
         for tip in order.tips:
             # On a disk that was put back the journal gives lsn that the lake has to other records.
-            self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=min(tip.lsn, self._end))
+            end = min(self._end, self._cursor.end or self._end)
+            self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=min(tip.lsn, end))
             if tip.other:
                 self._tell_second(tip.stream, tip.other)
         for stream, (number, _) in tips.items():
@@ -182,8 +188,7 @@ class Drain:
         self._is_found, self._inspect_ns = True, limits.RETRY_NS
         self._trouble.better(0)
         if self._start != self._cursor.start:  # the journal says so before this start writes its first segment
-            self._cursor = Cursor(self.seen, self._tips(), self._start)
-            self._outbox.persist((self._cursor_record(),))
+            self._keep(Cursor(self.seen, self._tips(), self._start))
 
     def _tell_second(self, stream: int, number: int) -> None:
         if self._is_alone:
@@ -326,6 +331,10 @@ class Drain:
         if upto > self._released:
             self._released = upto
             self._outbox.tell(Released(self.name, upto))
+
+    def _keep(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._outbox.persist((self._cursor_record(),))
 
     def _tips(self) -> tuple[tuple[int, int, int], ...]:
         return tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
