@@ -220,8 +220,8 @@ class Boundless(Drain):
 class Endless(Drain):
     """A start that has not found the lake leaves no word of where the one before it ended."""
 
-    def _keep(self, cursor: Cursor) -> None:
-        super()._keep(msgspec.structs.replace(cursor, end=0))
+    def _keep(self, cursor: Cursor, within_ns: int = 0) -> None:
+        super()._keep(msgspec.structs.replace(cursor, end=0), within_ns)
 
 
 class Nameless(Drain):

@@ -123,8 +123,7 @@ class Drain:
             if isinstance(record, CoreRecord) and record.core == self.name:
                 assert record.kind == CURSOR, record.kind
                 self._cursor = msgspec.msgpack.decode(record.data, type=Cursor)
-        if not self._start and not self._cursor.end:
-            self._start = self._cursor.start
+        self._start = self._start or (0 if self._cursor.end else self._cursor.start)
 
     def condense(self) -> Iterable[CoreRecord]:
         return (self._cursor_record(),)
@@ -177,8 +176,8 @@ class Drain:
             lane.start = self._start
         for tip in order.tips:
             # On a disk that was put back the journal gives lsn that the lake has to other records.
-            end = min(self._end, self._cursor.end or self._end)
-            self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=min(tip.lsn, end))
+            lsn = min(tip.lsn, self._end, self._cursor.end or self._end)
+            self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=lsn)
             if tip.other:
                 self._tell_second(tip.stream, tip.other)
         for stream, (number, _) in tips.items():
@@ -187,7 +186,7 @@ class Drain:
                 self.seen = min(self.seen, tip.lsn)
         self._is_found, self._inspect_ns = True, limits.RETRY_NS
         self._trouble.better(0)
-        if self._start != self._cursor.start:  # the journal says so before this start writes its first segment
+        if self._start != self._cursor.start:  # before this start writes its first segment
             self._keep(Cursor(self.seen, self._tips(), self._start))
 
     def _tell_second(self, stream: int, number: int) -> None:
@@ -198,8 +197,7 @@ class Drain:
     def _begin_behind(self, order: BeginBehind, now: Now) -> None:
         """Begin behind this lsn. The records up to it are for an earlier root to drain into its lake."""
         if not self._is_found and order.lsn > self._cursor.released:
-            self._cursor = msgspec.structs.replace(self._cursor, released=order.lsn)
-            self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
+            self._keep(msgspec.structs.replace(self._cursor, released=order.lsn), limits.CURSOR_WITHIN_NS)
 
     def _lake_refused(self, order: LakeRefused, now: Now) -> None:
         self._inspect_at = now.mono + self._inspect_ns
@@ -314,9 +312,7 @@ class Drain:
 
     def _publish(self, order: SegmentWritten) -> None:
         """Write the cursor first, then tell (LAK-005)."""
-        released = self._releasable()
-        self._cursor = Cursor(released, self._tips(), self._start)
-        self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
+        self._keep(Cursor(self._releasable(), self._tips(), self._start), limits.CURSOR_WITHIN_NS)
         published = SegmentPublished(order.stream, order.number, order.rows, order.bytes, order.last_lsn)
         self._outbox.tell(published)
         self._release()
@@ -332,9 +328,9 @@ class Drain:
             self._released = upto
             self._outbox.tell(Released(self.name, upto))
 
-    def _keep(self, cursor: Cursor) -> None:
+    def _keep(self, cursor: Cursor, within_ns: int = 0) -> None:
         self._cursor = cursor
-        self._outbox.persist((self._cursor_record(),))
+        self._outbox.persist((self._cursor_record(),), within_ns)
 
     def _tips(self) -> tuple[tuple[int, int, int], ...]:
         return tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
