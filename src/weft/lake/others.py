@@ -33,7 +33,7 @@ class Others:
         tables count it once.
         """
         if isinstance(record, StreamRecord):
-            if record.stream not in BY_START:
+            if record.era is None or record.stream not in BY_START:
                 return False
             seen = self._received[origin_of(record_name(record), record.era)]
             return seen.covers(record.sequence, max(record.sequence, last_of(record)))

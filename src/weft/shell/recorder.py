@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 4 << 20  # of the journal at a time: what the thread has in memory beside the columns
 PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
 PATIENCE_STEP_S: Final = 0.02
-OTHERS_MAX: Final = (
-    1_000  # segments behind the cursor that a start compares with its journal; of more it asks no further
-)
+OTHERS_MAX: Final = 1_000  # segments behind the cursor that a start asks who has written them
 LOCK_S: Final = 5.0  # seconds to wait for another program that writes under this node's name
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
 
@@ -149,7 +147,7 @@ class Recorder:
                 link = stubs.link_at(self.lake, name, self.drain, number)
             except SegmentFault:  # what stands before a gap is drained again: the tables count it once
                 break
-            if not work.start or segments.start_of(self.lake, name, self.drain, number) == work.start:
+            if not work.start or self._start_of(name, number) == work.start:
                 lsn = link.manifest.lsn[1]
                 break
             self._note_other(name, link)
@@ -196,17 +194,24 @@ class Recorder:
             time.sleep(PATIENCE_STEP_S)
 
     def _published_alone(self, place: "Place", work: WriteSegment) -> "tuple[Place, Link]":
-        from weft.lake import segments, stubs
+        from weft.lake import stubs
 
         while (line := stubs.find_manifest(self.lake, *place[:3])) is not None:
             link = verify(line, place.drain, place.number, place.prior)
             is_same = link.manifest.lsn == (work.first_lsn, work.last_lsn)
-            if is_same and segments.start_of(self.lake, *place[:3]) == work.start:
+            if is_same and self._start_of(place.stream, place.number) == work.start:
                 self._files.sync_directory(self.lake.block(*place[:3]))  # an earlier attempt succeeded after all
                 return place, link
             self._note_other(place.stream, link)
             place = place.behind(link)
         return place, self._publish(self._gathered(place, work))
+
+    def _start_of(self, stream: str, number: int) -> int:
+        from weft.lake import segments
+
+        if self.load is not None:
+            self.load()
+        return segments.start_of(self.lake, stream, self.drain, number)
 
     def _note_other(self, stream: str, link: Link) -> None:
         from weft.lake.others import Others
