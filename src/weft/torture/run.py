@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -121,6 +121,32 @@ def clients_of(machines: dict[str, Machine], book: Book, seed: str) -> Iterator[
 def _beside(broker: Machine, at: Machine) -> Machine:
     """Where a plain program runs: on the broker's machine if the broker has keys, because then it hears only that one."""
     return at._replace(namespace=broker.namespace) if broker.is_closed else at
+
+
+Trees = dict[str, list[dict[str, Any]]]
+"""The rows of the tree of each root."""
+
+
+def trees_of(statuses: Mapping[str, dict[str, Any] | None]) -> Trees:
+    """Who is a root, by what the nodes say. In need any node may become one."""
+    return {name: status["tree"] for name, status in statuses.items() if status and status.get("level") == "root"}
+
+
+def leaves_in(trees: Trees) -> set[str]:
+    """The nodes that stand in a tree with nobody below them."""
+    placed = {(str(row.get("name")), row.get("level")) for tree in trees.values() for row in tree}
+    inner = {name for name, level in placed if level != "leaf"} | trees.keys()
+    return {name for name, _ in placed} - inner
+
+
+def upwards(trees: Trees) -> tuple[tuple[str, ...], ...]:
+    """All nodes in the order of the road: leaves, then those with others below them, then roots.
+
+    Without a tree, by their roles.
+    """
+    leaves = leaves_in(trees) or set(SENSORS)
+    below = tuple(name for name in NODES if name in leaves)
+    return below, tuple(name for name in NODES if name not in leaves and name not in trees), tuple(trees)
 
 
 class Run:
@@ -276,15 +302,14 @@ class Run:
         return self._unsaid()
 
     def _holders(self, protocol: str, names: tuple[str, ...]) -> list[str]:
-        """The nodes that hold all data now, by the root's tree: a former root may be a sensor, which has only its own topics."""
+        """The nodes that hold all data now, by the root's tree: a former root may be a leaf, which has only its own topics."""
         if protocol == "keys" and self.world.operator is None:
             return []  # nodes without keys; those of an older version do not know the question
         if protocol not in ("configuration", "registers"):
             return list(names)
-        statuses = [self.desks[name].ask(status_of) or {} for name in names]
-        trees = [status["tree"] for status in statuses if status.get("level") == "root"]
-        placed = {str(row.get("name")): row.get("level") for tree in trees for row in tree}
-        return [name for name in names if placed.get(name) != "leaf"]
+        trees = trees_of({name: self.desks[name].ask(status_of) for name in NODES})
+        leaves = leaves_in(trees)
+        return [name for name in dict.fromkeys((*trees, *names)) if name not in leaves]
 
     def _unsaid(self) -> str:
         """What is still missing: services in the catalog, or acknowledged messages at readers; empty: nothing."""
@@ -351,9 +376,9 @@ class Run:
             self.wrong += judge.unrest([self.world.place / f"{name}.log" for name in NODES])
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
         (self.world.place / "statuses.json").write_text(json.dumps(statuses), "utf-8")
-        trees = {name: status["tree"] for name, status in statuses.items() if status and status.get("level") == "root"}
+        trees = trees_of(statuses)
         self.placed = {root: [str(row.get("name")) for row in tree] for root, tree in trees.items()}
-        for names in (SENSORS, tuple(name for name in LEADERS if name not in trees), tuple(trees)):
+        for names in upwards(trees):
             for late in self.world.stop(names):
                 self.wrong.append(f"{late} did not stop within {limits.STOP_S:.0f} s")
         if PIPELINE in self.world.processes:
