@@ -32,7 +32,7 @@ TURNED = {
 
 
 def test_a_root_is_who_says_so() -> None:
-    statuses = {
+    statuses: dict[str, dict[str, Any] | None] = {
         "sensor-4": {"level": "root", "tree": TURNED["sensor-4"]},
         "root": {"level": "sensor"},
         "sensor-1": None,
