@@ -99,7 +99,7 @@ class Drain:
         self._cursor = Cursor(0, ())
         self._heard = 0  # the last lsn known to be in the journal
         self._end = 0  # the last lsn of the starts before this one
-        self._born: int | None = None  # the first lsn of this start: no record from here on can be in the lake already
+        self._is_born = False  # whether the journal has a record of this start
         self._passed = 0
         self._inspect_ns = limits.RETRY_NS
         self._inspect_at: int | None = 0
@@ -176,7 +176,7 @@ class Drain:
             lane.start = self._start
         for tip in order.tips:
             # On a disk that was put back the journal gives lsn that the lake has to other records.
-            lsn = min(tip.lsn, self._end, self._cursor.end or self._end)
+            lsn = min(tip.lsn, self._cursor.end or self._end)
             self.lanes[tip.stream].tip = msgspec.structs.replace(tip, lsn=lsn)
             if tip.other:
                 self._tell_second(tip.stream, tip.other)
@@ -207,8 +207,7 @@ class Drain:
     def _journaled(self, order: Journaled, now: Now) -> None:
         """Note new records, unless older ones have to be read from the journal first."""
         self._heard = order.first_lsn + len(order.records) - 1
-        if self._born is None:
-            self._born = order.first_lsn
+        self._is_born = True
         if not self._is_live or self._stop_at is not None or self._is_swamped():
             self._is_live = False
             return
@@ -225,7 +224,7 @@ class Drain:
             self._note(lsn, record, now)
         self.seen = max(self.seen, order.upto)
         if self.seen >= self._heard:
-            self._is_live = order.upto == order.after or self._born is not None
+            self._is_live = order.upto == order.after or self._is_born
         elif order.upto == order.after:
             self._fetch_at = now.mono + limits.FETCH_AGAIN_NS
 
@@ -299,7 +298,7 @@ class Drain:
         if not isinstance(record, StreamRecord | LostRecord | EraRecord) or record.stream not in self.lanes:
             return
         lane = self.lanes[record.stream]
-        if lsn <= lane.tip.lsn and (self._born is None or lsn < self._born):
+        if lsn <= lane.tip.lsn:
             return
         rows, size = (_rows(record), len(record.payload)) if isinstance(record, StreamRecord) else (0, 0)
         self._passed += size
