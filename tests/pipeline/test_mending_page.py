@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 
 from tests.pages import consoles
 from tests.pipeline import kills
-from tests.pipeline.ground import NET, B, Ground, taken
+from tests.pipeline.ground import NET, NOW_NS, B, Ground, taken
 from tests.pipeline.test_mending import killed_after
+from weft.shell.files import Files
+from weft.shell.journal import Journal
 
 pytestmark = pytest.mark.prove("Spark in processes of its own")
 
@@ -59,11 +61,22 @@ def go_on(ground: Ground) -> None:
     assert 0 == weft(ground, "weft lake run --once")[0]
 
 
+def a_copy_of_the_root_stands_still(ground: Ground) -> None:
+    """Its disk holds one batch that the lake has, and 100 samples that only the copy has taken."""
+    journal, _ = Journal.open(
+        ground.lake.root.parent / "copy/root/journal", bytes.fromhex(B), Files(), NOW_NS, 64 << 20
+    )
+    shared, own = [(NET, 10 * row, None) for row in range(ROWS)], [(NET, 7, None)] * 100
+    journal.write((taken(1, shared), taken(1 + 7 * ROWS, own)), NOW_NS)
+    journal.close(NOW_NS)
+
+
 STORY: Final[list[tuple[Callable[[Ground], None], dict[str, int]]]] = [
-    (nothing, {"check": 1, "verify": 0}),
-    (lose_the_checkpoint, {"run": 2, "repair": 0}),
-    (lose_a_segment, {"run": 2, "skip": 0}),
-    (go_on, {"rebuild": 0}),
+    (nothing, {"lake check": 1, "lake verify": 0}),
+    (lose_the_checkpoint, {"lake run": 2, "lake repair": 0}),
+    (lose_a_segment, {"lake run": 2, "lake skip": 0}),
+    (go_on, {"lake rebuild": 0}),
+    (a_copy_of_the_root_stands_still, {"drain": 0}),
 ]
 """What happens before each block of the page, and the exit status of its commands."""
 
@@ -84,6 +97,6 @@ def test_what_the_page_shows_is_what_is_printed(torn: Ground) -> None:
     for (happens, statuses), console in zip(STORY, consoles("lake-mending.md"), strict=True):
         happens(torn)
         for (verb, status), typed in zip(statuses.items(), console, strict=True):
-            assert typed.command.startswith(f"weft lake {verb}")
+            assert typed.command.startswith(f"weft {verb}")
             ended, said = weft(torn, typed.command)
             assert (status, True) == (ended, typed.is_shown(said)), f"{typed.command}: {said}"
