@@ -102,7 +102,7 @@ def losses_by_damage_unannounced(right: Any) -> Any:
 # Numbers of the journal that a node counts wrongly.
 
 
-@canary(Node, "restore", caught_by="wall", within=20, scenario="everything-tree")
+@canary(Node, "restore", caught_by="complete", within=20, scenario="everything-tree")
 def next_number_set_back_by_each_part(right: Any) -> Any:
     """A record that a core keeps while the journal is restored is not counted when a further part is restored."""
 
