@@ -26,6 +26,7 @@ from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
 from weft.shell.links import Links
 from weft.wire.catalog import beacon as codec
+from weft.wire.catalog import beats
 
 HOST = "127.0.0.1"
 
@@ -195,6 +196,27 @@ def test_beats_are_heard_with_where_they_come_from_and_answered_there(tmp_path: 
                 assert (Source("catalog-beats", address), [b"<3 1 thermo"]) == (source, frames)
                 here.runner.doors["catalog-beats"](address, [b"u.u 1 thermo"])
                 assert b"u.u 1 thermo" == service.recv(100)
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("BEA-025", part="beats are read together, and each counts")
+def test_beats_that_come_while_none_are_read_are_all_heard_afterwards(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as here:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as service:
+                sent = [b"<3 1 first", *(b"<3 1 n%d" % number for number in range(500)), b"<3 1 " + b"n" * 5_000]
+                for number, beat in enumerate(sent):
+                    service.sendto(beat, (HOST, here.ports.beats))
+                    if number in (0, 250):
+                        await asyncio.sleep(0)
+                async with asyncio.timeout(PATIENCE_S):
+                    while len(here.runner.posted) < len(sent):
+                        here.runner.has_heard.clear()
+                        await here.runner.has_heard.wait()
+                heard = [beats.decode(frames) for _, frames in here.runner.posted]
+        assert sent[:-1] == [frames[0] for _, frames in here.runner.posted[:-1]]
+        assert [0] * 501 + [1] == [said.malformed for said in heard], "the last is longer than a datagram may be"
 
     asyncio.run(main())
 
