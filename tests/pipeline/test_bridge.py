@@ -48,6 +48,7 @@ from weft.lake.series import SeriesDefinition
 from weft.lake.stubs import read_manifest
 from weft.pipeline.bridge import bridge, pending, silver, verdicts
 from weft.pipeline.bridge.bridge import Freshness
+from weft.pipeline.bridge.proved import PROVED
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import EVENTS, SERIES, STAGES, Table
 from weft.wire import samples
@@ -473,6 +474,39 @@ def test_keys_are_looked_at_one_by_one_only_if_a_definition_is_not_known_as_it_i
             assert asked._bridge is not None
             seen.append((*counts, asked._bridge._has_defined))
     assert [(3, 2, False), (4, 3, True)] == seen
+
+
+@pytest.mark.proves("PIP-102")
+def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground, judged = Ground(tmp_path / "lake", spark), list[int]()
+    any_of = bridge.Bridge._any
+
+    def counted(asking: bridge.Bridge, rows: str) -> bool:
+        judged.append(rows.count("/drain/samples/"))
+        return any_of(asking, rows)
+
+    def asked() -> list[int]:
+        judged.clear()
+        with Lake(ground.lake.root, fresh=True) as lake:
+            return sorted(lake.query("SELECT sequence FROM silver.samples").column(0).to_pylist())
+
+    monkeypatch.setattr(bridge.Bridge, "_any", counted)
+    monkeypatch.setattr(bridge, "COPIED_ROWS", 0)
+    ground.take(taken(1, [(MEM, 1, None), (CPU, 2, 7)]))
+    ground.write(taken(3, [(MEM, 3, None)]))
+    assert ([1, 2, 3], [1, 1]) == (asked(), judged), "whether silver refuses it; whether its definitions are new"
+    assert ([1, 2, 3], []) == (asked(), judged)
+    ground.write(taken(4, [(CPU, 4, 7)]))
+    assert ([1, 2, 3, 4], [1, 1]) == (asked(), judged), "the new segment only"
+    ground.write(taken(5, [(MEM, 5, None)]), single(6, b"\xc1"))
+    assert [1, 2, 3, 4, 5] == asked(), "the last row is refused"
+    with monkeypatch.context() as forgetful:
+        forgetful.setattr(PROVED, "without", lambda slices, claim: ())
+        assert [1, 2, 3, 4, 5, 6] == asked(), "somebody who believes everything shows it"
+    ground.take()
+    assert [1, 2, 3, 4, 5] == asked()
 
 
 @pytest.mark.proves("PIP-102")

@@ -24,6 +24,12 @@ AsOf = int | datetime
 """A version number, or an instant."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ENDING: Final = ".json"
+NEAR: Final = 8  # commits in which the version of an application is looked for, before the whole log is read
+HELD_MAX: Final = 256  # tables
+Stamp = tuple[str, int, int, int]
+"""Tells a version of a table from every other one, even of a table that was deleted and made anew."""
+_held: Final[dict[Path, "tuple[Stamp, DeltaTable]"]] = {}
+"""The tables that `newest` has opened last."""
 _DIGITS: Final = 20  # digits of a version in the name of its commit
 
 
@@ -32,8 +38,17 @@ class _CommitInfo(msgspec.Struct):
     """Milliseconds since 1970."""
 
 
+class _Transaction(msgspec.Struct):
+    appId: str  # noqa: N815  # these are names in the Delta log
+    version: int
+
+
 class _Line(msgspec.Struct):
-    commitInfo: _CommitInfo | None = None  # noqa: N815  # the name in the Delta log
+    commitInfo: _CommitInfo | None = None  # noqa: N815  # as above
+    txn: _Transaction | None = None
+
+
+_decoded: Final = msgspec.json.Decoder(_Line).decode
 
 
 def as_of(text: str) -> AsOf:
@@ -68,18 +83,56 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
 
     if not DeltaTable.is_deltatable(str(path)):
         return None
+    if wish is None:
+        return DeltaTable(path)
     version = _version_at(path, name, wish) if isinstance(wish, datetime) else wish
-    if version is not None and version < 0:
+    if version < 0:
         return None
     newest = DeltaTable(path)
-    if version is None:
-        return newest
     if version > newest.version():
         raise _gone(name, f"version {version}", f"0 to {newest.version()}")
     try:
         return DeltaTable(path, version=version)
     except Exception as error:  # deltalake has no exception type for a log whose beginning is deleted
         raise _gone(name, f"version {version}", f"the newest is {newest.version()}") from error
+
+
+def newest(path: Path, name: str) -> "DeltaTable | None":
+    """The table at its newest version, for somebody who only reads it: as long as there is no newer one, the same object again."""
+    held = _held.get(path)
+    if held is not None:
+        stamp, known = held
+        if stamp == stamp_of(path, known) and not _commit(path, known.version() + 1).exists():
+            return known
+    handle = opened(path, name, None)
+    made = None if handle is None else stamp_of(path, handle)
+    if handle is not None and made is not None:
+        if len(_held) >= HELD_MAX:
+            _held.clear()
+        _held[path] = made, handle
+    return handle
+
+
+def stamp_of(path: Path, handle: "DeltaTable") -> Stamp | None:
+    """The stamp of a handle's version; None if the log does not have its commit any more."""
+    try:
+        found = _commit(path, handle.version()).stat()
+    except FileNotFoundError:
+        return None
+    return str(path), handle.version(), found.st_ino, found.st_mtime_ns
+
+
+def app_version(path: Path, handle: "DeltaTable", app: str) -> int | None:
+    """The version of an application as of the handle's version, None if it has none: mostly one of the newest commits has it."""
+    for version in range(handle.version(), max(handle.version() - NEAR, -1), -1):
+        try:
+            lines = _commit(path, version).read_bytes().splitlines()
+        except FileNotFoundError:
+            break
+        for line in lines:
+            if app.encode() in line and (txn := _decoded(line).txn) and txn.appId == app:
+                return txn.version
+    return handle.transaction_version(app)
 
 
 def paths_of(uris: Iterable[str]) -> list[str]:
@@ -93,7 +146,7 @@ def paths_of(uris: Iterable[str]) -> list[str]:
 
 def made_at(path: Path, version: int) -> datetime:
     """When a version was committed. OSError if its commit is not in the log any more."""
-    return EPOCH + timedelta(milliseconds=_made_at(path / LOG / f"{version:0{_DIGITS}}{ENDING}"))
+    return EPOCH + timedelta(milliseconds=_made_at(_commit(path, version)))
 
 
 def _version_at(path: Path, name: str, wish: datetime) -> int:
@@ -103,6 +156,10 @@ def _version_at(path: Path, name: str, wish: datetime) -> int:
     if place == 0 and _number(commits[0]) > 0:
         raise _gone(name, wish.isoformat(), "its log is kept for 7 days, and for 10,000 commits at most")
     return _number(commits[place - 1]) if place else -1
+
+
+def _commit(path: Path, version: int) -> Path:
+    return path / LOG / f"{version:0{_DIGITS}}{ENDING}"
 
 
 def _is_commit(name: str) -> bool:
@@ -116,7 +173,7 @@ def _number(commit: Path) -> int:
 def _made_at(commit: Path) -> int:
     """When a commit was made, milliseconds since 1970: as it says, else the date of its file."""
     for line in commit.read_bytes().splitlines():
-        info = msgspec.json.decode(line, type=_Line).commitInfo
+        info = _decoded(line).commitInfo
         if info is not None:
             return info.timestamp
     return round(commit.stat().st_mtime * 1000)

@@ -32,13 +32,14 @@ from weft.lake.manifest import SegmentFault, name_of
 from weft.lake.reader import Slice
 from weft.lake.schemas import SEGMENTS, VERSION
 from weft.pipeline.bridge.pending import Moved, Pending, Stream, Unknown
+from weft.pipeline.bridge.proved import PROVED
 from weft.pipeline.bridge.silver import LATE, columns_of, day_of
 from weft.pipeline.bridge.verdicts import verdict
 from weft.pipeline.datasets import Datasets
 from weft.pipeline.scan import quoted, typed
 from weft.pipeline.settings import LakeTable, settings_of
 from weft.pipeline.tables import LATEST, SAMPLES, SERIES, STAGES, Table
-from weft.pipeline.versions import EPOCH, made_at
+from weft.pipeline.versions import EPOCH, app_version, made_at, stamp_of
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ class Bridge:
             return None
         if record is None:
             raise Unknown("the checkpoint of its job is not in this lake")
-        return handle.transaction_version(Writer(stream.stream, record.id, 0).app(table))
+        app = Writer(stream.stream, record.id, 0).app(table)
+        return app_version(self.layout.table(table.layer, table.name), handle, app)
 
     def _offset(self, table: Table, stream: str, batch: int | None) -> str | None:
         """The offset at which a batch ended, from its commit to the table; None if the log does not have it."""
@@ -217,16 +219,16 @@ class Bridge:
         """The SELECT of pending rows in the table's columns; None without rows. Also records the table's freshness."""
         imported = Datasets().among(pending.slices) if table is SAMPLES else {}
         slices = tuple(piece for piece in pending.slices if piece.drain not in imported)
+        pending = pending._replace(slices=slices)
         wait = f"imported rows wait for the driver: {', '.join(sorted(imported.values()))}" if imported else ""
         self.freshness[table.full_name] = Freshness(
             table.full_name, True, _instant(pending.newest), _rows(slices), len(slices), pending.left, wait
         )
         if not slices:
             return None
-        received = self._received(slices, stream)
         if table.layer == "bronze":
-            return self._typed(table, {"batch": "NULL", "day": day_of("received_ns")}, received)
-        return self._typed(table, columns_of(table), self._accepted(table, stream, pending, received))
+            return self._typed(table, {"batch": "NULL", "day": day_of("received_ns")}, self._received(slices, stream))
+        return self._typed(table, columns_of(table), self._accepted(table, stream, pending))
 
     def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
         """The rows of some slices in bronze's columns, as what stands behind FROM.
@@ -261,11 +263,13 @@ class Bridge:
         manifests = (drains[piece.drain].manifest(piece.number) for piece in slices)
         return any(manifest is None or manifest.schema < VERSION for manifest in manifests)
 
-    def _accepted(self, table: Table, stream: str, pending: Pending, received: str) -> str:
+    def _accepted(self, table: Table, stream: str, pending: Pending) -> str:
         """Rows that silver takes: each number once, and no row with a reason to refuse it."""
-        judged = f"SELECT *, {verdict(stream, self._lake_toml().known_nodes)} AS reason FROM {received}"
+        received, reason = self._received(pending.slices, stream), verdict(stream, self._lake_toml().known_nodes)
+        has_none = self._all(f"({reason}) IS NULL", pending.slices, stream)
+        judged = f"SELECT *, {'NULL' if has_none else reason} AS reason FROM {received}"
         rows = judged
-        if not pending.is_disjoint or self._any(f"FROM {received} WHERE error IS NOT NULL"):
+        if not pending.is_disjoint or not (has_none or self._all("error IS NULL", pending.slices, stream)):
             rows = FIRST.format(rows=rows)
         if pending.repeated:
             ranges = self._ranges(f"again_{stream}", pending.repeated)
@@ -273,19 +277,33 @@ class Bridge:
         rows = f"SELECT * FROM ({rows}) WHERE reason IS NULL"
         if table is not SAMPLES:
             return rows
-        if self._has_collisions(received, judged):
+        if self._has_collisions(pending.slices, judged):
             rows = UNCOLLIDED.format(rows=rows, said=SAID)
         if pending.late:
             return WITHIN.format(rows=rows, ranges=self._ranges("late_samples", pending.late), name=LATE)
         return f"SELECT *, false AS {LATE} FROM ({rows})"
 
+    def _all(self, condition: str, slices: tuple[Slice, ...], stream: str) -> bool:
+        """Whether all rows of some slices match a condition, which is never null."""
+        new = PROVED.without(slices, condition)
+        if new and self._any(f"FROM {self._received(new, stream)} WHERE NOT ({condition})"):
+            return False
+        PROVED.note(new, condition)
+        return True
+
     # Definitions of series keys.
 
-    def _has_collisions(self, received: str, judged: str) -> bool:
-        """Whether a key has two definitions. Scans all pending rows once and keeps what is not known as `DEFINED`."""
-        known = self.tables.committed(SERIES)
-        self._has_defined = self._any(UNKNOWN.format(rows=received, known=known, written=WRITTEN))
+    def _has_collisions(self, slices: tuple[Slice, ...], judged: str) -> bool:
+        """Whether a key has two definitions. Looks at the definitions of all pending samples, and keeps what is new as `DEFINED`."""
+        series = self.tables.handle(SERIES)
+        stamp = None if series is None else stamp_of(self.layout.table(SERIES.layer, SERIES.name), series)
+        new = slices if stamp is None else PROVED.without(slices, (UNKNOWN, stamp))
+        if not new:
+            return False
+        known, rows = self.tables.committed(SERIES), self._received(new, SAMPLES.name)
+        self._has_defined = self._any(UNKNOWN.format(rows=rows, known=known, written=WRITTEN))
         if not self._has_defined:
+            PROVED.note(new, (UNKNOWN, stamp))
             return False
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))

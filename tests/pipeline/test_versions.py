@@ -1,0 +1,74 @@
+"""Tables as those who only read open them: the newest version, and how far an application was there (PIP-090, PIP-102)."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from weft.pipeline import versions
+from weft.pipeline.versions import NEAR, app_version, newest
+
+
+def commit(path: Path, *rows: int, **apps: int) -> None:
+    properties = CommitProperties(app_transactions=[Transaction(name, number) for name, number in apps.items()])
+    write_deltalake(path, pa.table({"n": list(rows)}), mode="append", commit_properties=properties)
+
+
+def read(path: Path) -> list[int]:
+    handle = newest(path, "a table")
+    assert handle is not None
+    return sorted(handle.to_pyarrow_table().column("n").to_pylist())
+
+
+@pytest.mark.proves("PIP-090", part="the newest version is read, however often the table was read before")
+def test_a_table_is_opened_anew_only_if_it_has_a_newer_version(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    assert newest(path, "a table") is None
+    for number in range(3):
+        commit(path, number)
+        assert list(range(number + 1)) == read(path)
+        assert newest(path, "a table") is newest(path, "a table")
+    held = newest(path, "a table")
+    shutil.rmtree(path)
+    for number in range(3):
+        commit(path, 10 + number)
+    assert [10, 11, 12] == read(path), "another table with as many commits"
+    assert newest(path, "a table") is not held
+    DeltaTable(path).create_checkpoint()
+    (path / "_delta_log" / f"{2:020d}.json").unlink()
+    assert [10, 11, 12] == read(path), "a log that has only a checkpoint of its last version"
+    shutil.rmtree(path)
+    assert newest(path, "a table") is None
+
+
+@pytest.mark.proves("PIP-090", part="no more than so many tables are held")
+def test_tables_that_were_read_long_ago_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "HELD_MAX", 3)
+    monkeypatch.setattr(versions, "_held", {})
+    for name in "abcde":
+        commit(tmp_path / name, 1)
+        assert [1] == read(tmp_path / name)
+        assert len(versions._held) <= 3
+
+
+@pytest.mark.proves("PIP-102", part="the batch that a version ends with")
+def test_the_version_of_an_application_is_as_of_the_version_of_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    seen = []
+    for apps in ({}, {"a": 1}, {"ab": 7}, {"a": 2, "b": 1}, *[{"b": n} for n in range(2, NEAR + 3)], {"a": 3}):
+        commit(path, 1, **apps)
+        seen.append(newest(path, "a table"))
+    for handle in seen:
+        assert handle is not None
+        for app in ("a", "b", "ab", "c"):
+            assert handle.transaction_version(app) == app_version(path, handle, app), (handle.version(), app)
+    last = seen[-1]
+    assert last is not None
+    last.create_checkpoint()
+    for file in (path / "_delta_log").glob("*.json"):
+        file.unlink()
+    told = newest(path, "a table")
+    assert told is not None
+    assert [3, NEAR + 2, 7, None] == [app_version(path, told, app) for app in ("a", "b", "ab", "c")]
