@@ -48,7 +48,7 @@ from weft.lake.series import SeriesDefinition
 from weft.lake.stubs import read_manifest
 from weft.pipeline.bridge import bridge, pending, silver, verdicts
 from weft.pipeline.bridge.bridge import Freshness
-from weft.pipeline.bridge.proved import PROVED
+from weft.pipeline.bridge.claims import Claims
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import EVENTS, SERIES, STAGES, Table
 from weft.wire import samples
@@ -481,18 +481,19 @@ def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground, judged = Ground(tmp_path / "lake", spark), list[int]()
-    any_of = bridge.Bridge._any
+    named = bridge.Bridge._named
 
-    def counted(asking: bridge.Bridge, rows: str) -> bool:
+    def counted(asking: bridge.Bridge, rows: str) -> set[tuple[str, int]]:
         judged.append(rows.count("/drain/samples/"))
-        return any_of(asking, rows)
+        return named(asking, rows)
 
     def asked() -> list[int]:
         judged.clear()
         with Lake(ground.lake.root, fresh=True) as lake:
             return sorted(lake.query("SELECT sequence FROM silver.samples").column(0).to_pylist())
 
-    monkeypatch.setattr(bridge.Bridge, "_any", counted)
+    monkeypatch.setattr(bridge, "CLAIMS", Claims())  # another test may have written the same segments
+    monkeypatch.setattr(bridge.Bridge, "_named", counted)
     monkeypatch.setattr(bridge, "COPIED_ROWS", 0)
     ground.take(taken(1, [(MEM, 1, None), (CPU, 2, 7)]))
     ground.write(taken(3, [(MEM, 3, None)]))
@@ -501,12 +502,17 @@ def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks
     ground.write(taken(4, [(CPU, 4, 7)]))
     assert ([1, 2, 3, 4], [1, 1]) == (asked(), judged), "the new segment only"
     ground.write(taken(5, [(MEM, 5, None)]), single(6, b"\xc1"))
-    assert [1, 2, 3, 4, 5] == asked(), "the last row is refused"
-    with monkeypatch.context() as forgetful:
-        forgetful.setattr(PROVED, "without", lambda slices, claim: ())
-        assert [1, 2, 3, 4, 5, 6] == asked(), "somebody who believes everything shows it"
+    assert ([1, 2, 3, 4, 5], [1, 1, 1]) == (asked(), judged), "the last row is refused; whether it could not be decoded"
+    ground.write(taken(7, [(NET, 7, None)]))
+    assert ([1, 2, 3, 4, 5, 7], [1, 1]) == (asked(), judged)
+    assert ([1, 2, 3, 4, 5, 7], []) == (asked(), judged)
+    with monkeypatch.context() as credulous:
+        credulous.setattr(bridge.CLAIMS, "contradicted", lambda claim, slices, ask: ())
+        assert [1, 2, 3, 4, 5, 6, 7] == asked(), "somebody who believes everything shows it"
+    with Lake(ground.lake.root, fresh=True) as lake:
+        assert 3 == lake.query("FROM silver.series").num_rows
     ground.take()
-    assert [1, 2, 3, 4, 5] == asked()
+    assert [1, 2, 3, 4, 5, 7] == asked()
 
 
 @pytest.mark.proves("PIP-102")

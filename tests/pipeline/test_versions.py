@@ -41,6 +41,41 @@ def test_a_table_is_opened_anew_only_if_it_has_a_newer_version(tmp_path: Path) -
     assert [10, 11, 12] == read(path), "a log that has only a checkpoint of its last version"
     shutil.rmtree(path)
     assert newest(path, "a table") is None
+    assert path not in versions._held
+
+
+@pytest.mark.proves("PIP-090", part="a table that is kept open can be read whatever its log has dropped")
+def test_a_table_is_opened_anew_if_its_log_got_a_checkpoint_since_and_may_drop_what_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    commit(path, 1, a=7)
+    for _ in range(NEAR + 3):
+        commit(path, 1)
+    before = newest(path, "a table")
+    assert before is not None
+    DeltaTable(path).create_checkpoint()
+    for version in range(NEAR + 3):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    with pytest.raises(Exception, match="not found"):
+        app_version(path, before, "a")
+    after = newest(path, "a table")
+    assert after is not None
+    assert 7 == app_version(path, after, "a")
+    assert after is newest(path, "a table")
+
+
+@pytest.mark.proves("PIP-102", part="the batch that a version ends with, of a log with damage that a checkpoint mends")
+@pytest.mark.parametrize("damage", [b"", bytes(300), b'{"txn":{"appId":"b",', b'{"add":{"path":"x"}}\n'])
+def test_a_damaged_commit_before_the_checkpoint_of_a_log_says_nothing(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "table"
+    for number in range(5):
+        commit(path, 1, b=number)
+    commit(path, 1)
+    DeltaTable(path).create_checkpoint()
+    commit(path, 1)
+    (path / "_delta_log" / f"{4:020d}.json").write_bytes(damage)
+    handle = newest(path, "a table")
+    assert handle is not None
+    assert 4 == handle.transaction_version("b") == app_version(path, handle, "b")
 
 
 @pytest.mark.proves("PIP-090", part="no more than so many tables are held")

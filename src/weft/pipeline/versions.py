@@ -3,13 +3,15 @@
 The log has a file for each commit, with its time, and commits are in order; so the last one up to an instant is found by
 binary search. Version numbers count the commits of one table, but an instant means the same for all tables. So a query
 over several tables should use an instant.
+
+For those who only read, a process keeps the newest version of each table open (`newest`).
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -26,11 +28,24 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ENDING: Final = ".json"
 NEAR: Final = 8  # commits in which the version of an application is looked for, before the whole log is read
 HELD_MAX: Final = 256  # tables
-Stamp = tuple[str, int, int, int]
-"""Tells a version of a table from every other one, even of a table that was deleted and made anew."""
+_DIGITS: Final = 20  # digits of a version in the name of its commit
+_HINT: Final = "_last_checkpoint"
+_File = tuple[int, int, int, int]
+"""What tells a file from one that had its name before or has it later: its inode, two times, its size."""
+
+
+class Stamp(NamedTuple):
+    """Tells a version of a table from others, also of a table that was deleted and made anew."""
+
+    path: str
+    version: int
+    commit: _File
+    hint: _File | None
+    """Of the log's newest checkpoint. Behind it the log may drop what a table that was opened before it still needs."""
+
+
 _held: Final[dict[Path, "tuple[Stamp, DeltaTable]"]] = {}
 """The tables that `newest` has opened last."""
-_DIGITS: Final = 20  # digits of a version in the name of its commit
 
 
 class _CommitInfo(msgspec.Struct):
@@ -48,6 +63,8 @@ class _Line(msgspec.Struct):
     txn: _Transaction | None = None
 
 
+_NEEDED: Final = (b'"commitInfo"', b'"txn"')
+"""What lines of a commit have that are read here; each commit has the first."""
 _decoded: Final = msgspec.json.Decoder(_Line).decode
 
 
@@ -88,51 +105,65 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
     version = _version_at(path, name, wish) if isinstance(wish, datetime) else wish
     if version < 0:
         return None
-    newest = DeltaTable(path)
-    if version > newest.version():
-        raise _gone(name, f"version {version}", f"0 to {newest.version()}")
+    last = DeltaTable(path)
+    if version > last.version():
+        raise _gone(name, f"version {version}", f"0 to {last.version()}")
     try:
         return DeltaTable(path, version=version)
     except Exception as error:  # deltalake has no exception type for a log whose beginning is deleted
-        raise _gone(name, f"version {version}", f"the newest is {newest.version()}") from error
+        raise _gone(name, f"version {version}", f"the newest is {last.version()}") from error
 
 
 def newest(path: Path, name: str) -> "DeltaTable | None":
-    """The table at its newest version, for somebody who only reads it: as long as there is no newer one, the same object again."""
-    held = _held.get(path)
-    if held is not None:
-        stamp, known = held
-        if stamp == stamp_of(path, known) and not _commit(path, known.version() + 1).exists():
-            return known
+    """The table at its newest version, as `opened`: the same object as long as there is no newer one, so only to be read."""
+    stamp, handle = _held.pop(path, (None, None))
+    if stamp is not None and stamp == _stamp(path, stamp.version) and not _commit(path, stamp.version + 1).exists():
+        assert handle is not None, "held with its stamp"
+        _held[path] = stamp, handle
+        return handle
+    hint = _file(path / LOG / _HINT)
     handle = opened(path, name, None)
-    made = None if handle is None else stamp_of(path, handle)
-    if handle is not None and made is not None:
+    stamp = None if handle is None else _stamp(path, handle.version())
+    if handle is not None and stamp is not None and stamp.hint == hint:
         if len(_held) >= HELD_MAX:
             _held.clear()
-        _held[path] = made, handle
+        _held[path] = stamp, handle
     return handle
 
 
-def stamp_of(path: Path, handle: "DeltaTable") -> Stamp | None:
-    """The stamp of a handle's version; None if the log does not have its commit any more."""
-    try:
-        found = _commit(path, handle.version()).stat()
-    except FileNotFoundError:
-        return None
-    return str(path), handle.version(), found.st_ino, found.st_mtime_ns
+def stamp_of(handle: "DeltaTable") -> Stamp | None:
+    """The stamp of a table that `newest` has opened; None if it holds another version by now."""
+    return next((stamp for stamp, known in list(_held.values()) if known is handle), None)
 
 
 def app_version(path: Path, handle: "DeltaTable", app: str) -> int | None:
-    """The version of an application as of the handle's version, None if it has none: mostly one of the newest commits has it."""
+    """The version of an application as of a version of a table, None if it has none: mostly one of the newest commits says it."""
     for version in range(handle.version(), max(handle.version() - NEAR, -1), -1):
         try:
             lines = _commit(path, version).read_bytes().splitlines()
-        except FileNotFoundError:
+            said = [_decoded(line) for line in lines if any(word in line for word in _NEEDED)]
+        except (OSError, msgspec.MsgspecError):
             break
-        for line in lines:
-            if app.encode() in line and (txn := _decoded(line).txn) and txn.appId == app:
-                return txn.version
+        if not said:  # it is damaged; the table is good if a checkpoint of the log has what it said
+            break
+        found = next((line.txn.version for line in said if line.txn is not None and line.txn.appId == app), None)
+        if found is not None:
+            return found
     return handle.transaction_version(app)
+
+
+def _stamp(path: Path, version: int) -> Stamp | None:
+    """The stamp of a version of the table that is at a path now; None if the log does not have its commit."""
+    commit = _file(_commit(path, version))
+    return None if commit is None else Stamp(str(path), version, commit, _file(path / LOG / _HINT))
+
+
+def _file(path: Path) -> _File | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 def paths_of(uris: Iterable[str]) -> list[str]:

@@ -31,8 +31,8 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault, name_of
 from weft.lake.reader import Slice
 from weft.lake.schemas import SEGMENTS, VERSION
+from weft.pipeline.bridge.claims import CLAIMS, Named
 from weft.pipeline.bridge.pending import Moved, Pending, Stream, Unknown
-from weft.pipeline.bridge.proved import PROVED
 from weft.pipeline.bridge.silver import LATE, columns_of, day_of
 from weft.pipeline.bridge.verdicts import verdict
 from weft.pipeline.datasets import Datasets
@@ -92,12 +92,11 @@ FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER 
 """One row per key and definition: `turn` 1 is the first of its key; `is_new`: no batch has the key; `is_one`: it counts."""
 WRITTEN: Final = "hash(config_name, detail, type, param, labels, labels IS NULL)"
 """A hash of the same value, with its labels in the order in which they came."""
-UNKNOWN: Final = """
-FROM (SELECT series, min({written}) AS least, max({written}) AS most FROM {rows} WHERE series IS NOT NULL GROUP BY series) told
-LEFT JOIN (SELECT series, any_value({written}) AS known FROM {known} GROUP BY series) USING (series)
-WHERE known IS NULL OR least <> known OR most <> known
+UNKNOWN: Final = f"""
+FROM {{rows}} told LEFT JOIN (SELECT series, any_value({WRITTEN}) AS known FROM {{known}} GROUP BY series) USING (series)
+WHERE series IS NOT NULL AND (known IS NULL OR {WRITTEN} <> known)
 """
-"""Definitions that are not, letter by letter, those that a batch has brought: mostly none, and then nothing else is asked."""
+"""Rows whose definition is not, letter by letter, one that a batch has brought: mostly none, and then nothing else is asked."""
 UNCOLLIDED: Final = f"""
 SELECT rows.* FROM ({{rows}}) rows
 ANTI JOIN (SELECT series, said FROM {DEFINED} WHERE NOT is_one) other
@@ -265,11 +264,10 @@ class Bridge:
 
     def _accepted(self, table: Table, stream: str, pending: Pending) -> str:
         """Rows that silver takes: each number once, and no row with a reason to refuse it."""
-        received, reason = self._received(pending.slices, stream), verdict(stream, self._lake_toml().known_nodes)
-        has_none = self._all(f"({reason}) IS NULL", pending.slices, stream)
-        judged = f"SELECT *, {'NULL' if has_none else reason} AS reason FROM {received}"
-        rows = judged
-        if not pending.is_disjoint or not (has_none or self._all("error IS NULL", pending.slices, stream)):
+        slices, reason = pending.slices, verdict(stream, self._lake_toml().known_nodes)
+        odd = self._unlike(f"({reason}) IS NULL", slices, stream)
+        rows = self._judged(slices, odd, reason, stream)
+        if not pending.is_disjoint or self._unlike("error IS NULL", odd, stream):
             rows = FIRST.format(rows=rows)
         if pending.repeated:
             ranges = self._ranges(f"again_{stream}", pending.repeated)
@@ -277,37 +275,45 @@ class Bridge:
         rows = f"SELECT * FROM ({rows}) WHERE reason IS NULL"
         if table is not SAMPLES:
             return rows
-        if self._has_collisions(pending.slices, judged):
+        if self._has_collisions(slices, odd, reason):
             rows = UNCOLLIDED.format(rows=rows, said=SAID)
         if pending.late:
             return WITHIN.format(rows=rows, ranges=self._ranges("late_samples", pending.late), name=LATE)
         return f"SELECT *, false AS {LATE} FROM ({rows})"
 
-    def _all(self, condition: str, slices: tuple[Slice, ...], stream: str) -> bool:
-        """Whether all rows of some slices match a condition, which is never null."""
-        new = PROVED.without(slices, condition)
-        if new and self._any(f"FROM {self._received(new, stream)} WHERE NOT ({condition})"):
-            return False
-        PROVED.note(new, condition)
-        return True
+    def _judged(self, slices: tuple[Slice, ...], odd: tuple[Slice, ...], reason: str, stream: str) -> str:
+        """The rows of slices with the reason to refuse each; only those of `odd` ones have any."""
+        good = tuple(piece for piece in slices if piece not in odd)
+        parts = [(good, "NULL"), (odd, reason)]
+        return " UNION ALL ".join(
+            f"SELECT *, {why} AS reason FROM {self._received(of, stream)}" for of, why in parts if of
+        )
+
+    def _unlike(self, condition: str, slices: tuple[Slice, ...], stream: str) -> tuple[Slice, ...]:
+        """The slices with a row that does not match a condition, which is never null."""
+        return CLAIMS.contradicted(
+            condition, slices, lambda new: self._named(f"FROM {self._received(new, stream)} WHERE NOT ({condition})")
+        )
 
     # Definitions of series keys.
 
-    def _has_collisions(self, slices: tuple[Slice, ...], judged: str) -> bool:
-        """Whether a key has two definitions. Looks at the definitions of all pending samples, and keeps what is new as `DEFINED`."""
+    def _has_collisions(self, slices: tuple[Slice, ...], odd: tuple[Slice, ...], reason: str) -> bool:
+        """Whether a key has two definitions. Keeps the definitions of samples that no batch has brought as `DEFINED`."""
         series = self.tables.handle(SERIES)
-        stamp = None if series is None else stamp_of(self.layout.table(SERIES.layer, SERIES.name), series)
-        new = slices if stamp is None else PROVED.without(slices, (UNKNOWN, stamp))
+        stamp = None if series is None else stamp_of(series)
+        new = slices if stamp is None else CLAIMS.contradicted((UNKNOWN, stamp), slices, self._undefined)
+        self._has_defined = bool(new)
         if not new:
             return False
-        known, rows = self.tables.committed(SERIES), self._received(new, SAMPLES.name)
-        self._has_defined = self._any(UNKNOWN.format(rows=rows, known=known, written=WRITTEN))
-        if not self._has_defined:
-            PROVED.note(new, (UNKNOWN, stamp))
-            return False
+        judged = self._judged(new, tuple(piece for piece in new if piece in odd), reason, SAMPLES.name)
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
-        self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))
-        return self._any(f"FROM {DEFINED} WHERE NOT is_one")
+        self.connection.execute(DEFINITIONS.format(rows=good, known=self.tables.committed(SERIES), said=SAID))
+        return bool(self.connection.execute(f"SELECT 1 FROM {DEFINED} WHERE NOT is_one LIMIT 1").fetchall())
+
+    def _undefined(self, slices: tuple[Slice, ...]) -> set[Named]:
+        """Of slices of samples those with a definition that no batch has brought as it is written."""
+        known, rows = self.tables.committed(SERIES), self._received(slices, SAMPLES.name)
+        return self._named(UNKNOWN.format(rows=rows, known=known))
 
     def _series(self) -> str | None:
         """The SELECT of definitions of keys that no batch has seen yet; None if samples have no pending rows."""
@@ -325,8 +331,9 @@ class Bridge:
     def _typed(self, table: Table, made: dict[str, str], rows: str) -> str:
         return f"SELECT {typed(self.connection, table.schema.arrow(), made)} FROM ({rows})"
 
-    def _any(self, rows: str) -> bool:
-        return bool(self.connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchall())
+    def _named(self, rows: str) -> set[Named]:
+        """The segments from which some rows are."""
+        return set(self.connection.execute(f"SELECT DISTINCT drain, segment {rows}").fetchall())
 
     def _ranges(self, name: str, numbers: VersionVector) -> str:
         """Register ranges as a small table in DuckDB; returns its name."""
