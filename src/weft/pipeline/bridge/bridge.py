@@ -308,7 +308,7 @@ class Bridge:
         judged = self._judged(new, tuple(piece for piece in new if piece in odd), reason, SAMPLES.name)
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         self.connection.execute(DEFINITIONS.format(rows=good, known=self.tables.committed(SERIES), said=SAID))
-        return bool(self.connection.execute(f"SELECT 1 FROM {DEFINED} WHERE NOT is_one LIMIT 1").fetchall())
+        return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
     def _undefined(self, slices: tuple[Slice, ...]) -> set[Named]:
         """Of slices of samples those with a definition that no batch has brought as it is written."""
@@ -332,8 +332,13 @@ class Bridge:
         return f"SELECT {typed(self.connection, table.schema.arrow(), made)} FROM ({rows})"
 
     def _named(self, rows: str) -> set[Named]:
-        """The segments from which some rows are."""
+        """The segments from which some rows are. Mostly there is no row: that is found in half of the time of naming segments."""
+        if not self._any(rows):
+            return set()
         return set(self.connection.execute(f"SELECT DISTINCT drain, segment {rows}").fetchall())
+
+    def _any(self, rows: str) -> bool:
+        return bool(self.connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchall())
 
     def _ranges(self, name: str, numbers: VersionVector) -> str:
         """Register ranges as a small table in DuckDB; returns its name."""
