@@ -492,7 +492,7 @@ def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks
         with Lake(ground.lake.root, fresh=True) as lake:
             return sorted(lake.query("SELECT sequence FROM silver.samples").column(0).to_pylist())
 
-    monkeypatch.setattr(bridge, "CLAIMS", Claims())  # another test may have written the same segments
+    monkeypatch.setattr(bridge, "CLAIMS", known := Claims())  # another test may have written the same segments
     monkeypatch.setattr(bridge.Bridge, "_named", counted)
     monkeypatch.setattr(bridge, "COPIED_ROWS", 0)
     ground.take(taken(1, [(MEM, 1, None), (CPU, 2, 7)]))
@@ -507,7 +507,7 @@ def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks
     assert ([1, 2, 3, 4, 5, 7], [1, 1]) == (asked(), judged)
     assert ([1, 2, 3, 4, 5, 7], []) == (asked(), judged)
     with monkeypatch.context() as credulous:
-        credulous.setattr(bridge.CLAIMS, "contradicted", lambda claim, slices, ask: ())
+        credulous.setattr(known, "contradicted", lambda claim, slices, ask: ())
         assert [1, 2, 3, 4, 5, 6, 7] == asked(), "somebody who believes everything shows it"
     with Lake(ground.lake.root, fresh=True) as lake:
         assert 3 == lake.query("FROM silver.series").num_rows
