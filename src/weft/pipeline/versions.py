@@ -141,12 +141,12 @@ def app_version(path: Path, handle: "DeltaTable", app: str) -> int | None:
     for version in range(handle.version(), max(handle.version() - NEAR, -1), -1):
         try:
             lines = _commit(path, version).read_bytes().splitlines()
-            said = [_decoded(line) for line in lines if any(word in line for word in _NEEDED)]
+            read = [_decoded(line) for line in lines if any(word in line for word in _NEEDED)]
         except (OSError, msgspec.MsgspecError):
             break
-        if not said:  # it is damaged; the table is good if a checkpoint of the log has what it said
+        if not read:  # it is damaged; the table is good if a checkpoint of the log has what it said
             break
-        found = next((line.txn.version for line in said if line.txn is not None and line.txn.appId == app), None)
+        found = next((line.txn.version for line in read if line.txn is not None and line.txn.appId == app), None)
         if found is not None:
             return found
     return handle.transaction_version(app)
