@@ -211,7 +211,8 @@ def _said(one: Requirement, proved: list[Proof]) -> str:
     for proof in proved:
         test = proof.test.removeprefix("test_") + (f" ({proof.part})" if proof.part else "")
         files.setdefault(proof.path.removeprefix("tests/"), []).append(test)
-    by = " by make prove" if all(proof.is_prove or proof.is_interop for proof in proved) and name != "interop" else ""
+    whole = [proof for proof in proved if not proof.part] or proved
+    by = " by make prove" if all(proof.is_prove or proof.is_interop for proof in whole) and name != "interop" else ""
     told = "; ".join(f"{path}: {', '.join(dict.fromkeys(tests))}" for path, tests in files.items())
     return f"{name}{by}: {told}" + (f". Missing: {one.missing}" if name == "part" else "")
 
