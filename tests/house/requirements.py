@@ -212,7 +212,8 @@ def _said(one: Requirement, proved: list[Proof]) -> str:
         test = proof.test.removeprefix("test_") + (f" ({proof.part})" if proof.part else "")
         files.setdefault(proof.path.removeprefix("tests/"), []).append(test)
     whole = [proof for proof in proved if not proof.part] or proved
-    by = " by make prove" if all(proof.is_prove or proof.is_interop for proof in whole) and name != "interop" else ""
+    places = {"interop" if proof.is_interop else "prove" if proof.is_prove else "" for proof in whole}
+    by = "" if "" in places or name == "interop" else f" by make {max(places)}"
     told = "; ".join(f"{path}: {', '.join(dict.fromkeys(tests))}" for path, tests in files.items())
     return f"{name}{by}: {told}" + (f". Missing: {one.missing}" if name == "part" else "")
 

@@ -516,6 +516,21 @@ def test_rows_that_wait_are_judged_once_in_a_process_however_often_somebody_asks
 
 
 @pytest.mark.proves("PIP-102")
+def test_small_segments_are_copied_once_though_one_of_them_has_a_row_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge, "CLAIMS", Claims())
+    lake = lake_of(tmp_path / "lake")
+    for number, row in enumerate((taken(1, [(MEM, 1, None)]), single(2, b"\xc1"), taken(3, [(CPU, 3, 7)])), 1):
+        append_segment(lake, "samples", DRAIN, [(number, row)])
+    with Lake(lake.root, fresh=True) as asked:
+        assert [1, 3] == sorted(asked.query("SELECT sequence FROM silver.samples").column(0).to_pylist())
+        assert 3 == asked.query("FROM bronze.samples").num_rows
+        copies = asked._open.sql("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'received%'").fetchall()
+    assert 1 == len(copies)
+
+
+@pytest.mark.proves("PIP-102")
 def test_the_command_says_how_fresh_beside_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = lake_of(tmp_path / "lake")
     put_rows(lake, "events", event(1, "a.b", "info"), event(2, "a.c", "info"))

@@ -26,7 +26,6 @@ from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
 from weft.shell.links import Links
 from weft.wire.catalog import beacon as codec
-from weft.wire.catalog import beats
 
 HOST = "127.0.0.1"
 
@@ -198,30 +197,6 @@ def test_beats_are_heard_with_where_they_come_from_and_answered_there(tmp_path: 
                 assert b"u.u 1 thermo" == service.recv(100)
 
     asyncio.run(main())
-
-
-@pytest.mark.proves("BEA-025", part="beats are read together, and each counts")
-def test_beats_that_come_while_none_are_read_are_all_heard_afterwards(tmp_path: Path) -> None:
-    sent = [b"<3 1 first", *(b"<3 1 n%d" % number for number in range(500)), b"<3 1 " + b"n" * 5_000]
-
-    async def send(port: int) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as service:
-            for part in (sent[:1], sent[1:250], sent[250:]):
-                for beat in part:
-                    service.sendto(beat, (HOST, port))
-                await asyncio.sleep(0)  # so that some are read before the others come
-
-    async def main() -> list[list[bytes]]:
-        async with opened(tmp_path) as here, asyncio.timeout(PATIENCE_S):
-            await send(here.ports.beats)
-            while len(here.runner.posted) < len(sent):
-                here.runner.has_heard.clear()
-                await here.runner.has_heard.wait()
-            return [frames for _, frames in here.runner.posted]
-
-    heard = asyncio.run(main())
-    assert sent[:-1] == [frames[0] for frames in heard[:-1]]
-    assert [0] * 501 + [1] == [beats.decode(frames).malformed for frames in heard], "the last is longer than may be"
 
 
 @pytest.mark.proves("BEA-002")

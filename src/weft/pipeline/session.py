@@ -44,7 +44,7 @@ SMALL_HEAP: Final = (
     # Else Java begins with a 64th of the machine's memory, and gives nothing back; the maximum stays that of `heap_mb`.
     "-Xms64m",
     "-XX:NewRatio=7",  # an eighth of the heap for new objects: with a third, rows come no faster
-    "-XX:TrimNativeHeapInterval=15000",  # ms; glibc keeps what the compiler has freed (Java 17.0.9 and later)
+    "-XX:TrimNativeHeapInterval=15000",  # ms; else glibc keeps what the compiler has freed. Java before 17.0.9 ignores it
     "-XX:MinHeapFreeRatio=20",
     "-XX:MaxHeapFreeRatio=40",
     "-XX:MetaspaceSize=160m",  # a driver needs as much for its classes; each step up to there would collect everything

@@ -63,8 +63,11 @@ class _Line(msgspec.Struct):
     txn: _Transaction | None = None
 
 
-_NEEDED: Final = (b'"commitInfo"', b'"txn"')
-"""What lines of a commit have that are read here; each commit has the first."""
+class _Checkpoint(msgspec.Struct):
+    version: int
+
+
+_TRANSACTION: Final = b'"txn"'
 _decoded: Final = msgspec.json.Decoder(_Line).decode
 
 
@@ -138,18 +141,27 @@ def stamp_of(handle: "DeltaTable") -> Stamp | None:
 
 def app_version(path: Path, handle: "DeltaTable", app: str) -> int | None:
     """The version of an application as of a version of a table, None if it has none: mostly one of the newest commits says it."""
-    for version in range(handle.version(), max(handle.version() - NEAR, -1), -1):
+    end = max(
+        handle.version() - NEAR, _checkpoint(path)
+    )  # nobody needs a commit up to the checkpoint: it may be damaged
+    for version in range(handle.version(), end, -1):
         try:
             lines = _commit(path, version).read_bytes().splitlines()
-            read = [_decoded(line) for line in lines if any(word in line for word in _NEEDED)]
+            read = [_decoded(line) for line in lines if _TRANSACTION in line]
         except (OSError, msgspec.MsgspecError):
-            break
-        if not read:  # it is damaged; the table is good if a checkpoint of the log has what it said
             break
         found = next((line.txn.version for line in read if line.txn is not None and line.txn.appId == app), None)
         if found is not None:
             return found
     return handle.transaction_version(app)
+
+
+def _checkpoint(path: Path) -> int:
+    """The version up to which the log's newest checkpoint repeats what commits say; -1 if there is none that can be read."""
+    try:
+        return msgspec.json.decode((path / LOG / _HINT).read_bytes(), type=_Checkpoint).version
+    except (OSError, msgspec.MsgspecError):
+        return -1
 
 
 def _stamp(path: Path, version: int) -> Stamp | None:

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from weft.shell.catalogrelays import Relays
     from weft.shell.mdns import Entry
 
-DATAGRAM_BYTES: Final = 2_048  # more than are allowed, so that one that is too long is counted
-PAUSE_S: Final = 0.02
-"""Before beats are read again: of many one turn costs as much as of one, and none is urgent."""
+DATAGRAM_BYTES: Final = 65_535  # larger than allowed, so that an oversized datagram is counted and not truncated
 BUDGET: Final = 4_096  # datagrams read per turn; the kernel drops what does not fit into its buffer meanwhile
 BUFFER_BYTES: Final = 4 << 20  # bytes; the default buffer holds only 256 beats (BEA-025)
 BROADCAST: Final = "255.255.255.255"
@@ -90,7 +88,7 @@ class CatalogDoors:
     def close(self) -> None:
         """Close everything."""
         if self._beats is not None:
-            asyncio.get_running_loop().remove_reader(self._beats.fileno())
+            asyncio.get_running_loop().remove_reader(self._beats)
             self._beats.close()
             self._beats = None  # a page may still ask which doors are open
         if self._beacons is not None:
@@ -136,34 +134,23 @@ class CatalogDoors:
             except OSError:
                 continue
             self._beats = made
-            self._go_on()
+            asyncio.get_running_loop().add_reader(made, self._hear)
             return port
         made.close()
         return 0
 
     def _hear(self) -> None:
-        """Read everything available at once, since a UDP socket has only a small buffer; then let more come (BEA-025)."""
+        """Read everything available at once: a UDP socket has only a small buffer (BEA-025)."""
         assert self._beats is not None, "set before its reader is added"
         for _ in range(BUDGET):
             try:
                 data, address = self._beats.recvfrom(DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
-                self._pause()
                 return
             except OSError as error:  # an ICMP error for one of our answers
                 self._links.dropped[f"catalog-beats:{error.strerror}"] += 1
                 continue
             self._runner.post(Source("catalog-beats", f"{address[0]}:{address[1]}".encode()), [data])
-
-    def _pause(self) -> None:
-        loop = asyncio.get_running_loop()
-        assert self._beats is not None, "as in _hear"
-        loop.remove_reader(self._beats.fileno())
-        loop.call_later(PAUSE_S, self._go_on)
-
-    def _go_on(self) -> None:
-        if self._beats is not None:
-            asyncio.get_running_loop().add_reader(self._beats.fileno(), self._hear)
 
     def _answer(self, peer: bytes, frames: list[bytes]) -> None:
         host, _, port = peer.decode().rpartition(":")

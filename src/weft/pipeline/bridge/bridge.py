@@ -237,11 +237,22 @@ class Bridge:
         if len(slices) <= OPEN_MAX and _rows(slices) > COPIED_ROWS * len(slices):
             return f"({self._select_from_files(slices, stream)})"
         if (stream, slices) not in self._read:
-            name = self._read[stream, slices] = f"received_{len(self._read)}"
-            for first in range(0, len(slices), OPEN_MAX):
-                begin = f"INSERT INTO {name}" if first else f"CREATE TEMP TABLE {name} AS"
-                self.connection.execute(f"{begin} {self._select_from_files(slices[first : first + OPEN_MAX], stream)}")
+            self._read[stream, slices] = self._part_of_copied(slices, stream) or self._copied(slices, stream)
         return self._read[stream, slices]
+
+    def _part_of_copied(self, slices: tuple[Slice, ...], stream: str) -> str | None:
+        """The rows of slices among others that were copied before; None if they were not."""
+        wanted = set(slices)
+        name = next((name for (of, held), name in self._read.items() if of == stream and wanted <= set(held)), None)
+        named = ", ".join(f"({quoted(piece.drain)}, {piece.number})" for piece in slices)
+        return None if name is None else f"(SELECT * FROM {name} WHERE (drain, segment) IN ({named}))"
+
+    def _copied(self, slices: tuple[Slice, ...], stream: str) -> str:
+        name = f"received_{len(self._read)}"
+        for first in range(0, len(slices), OPEN_MAX):
+            begin = f"INSERT INTO {name}" if first else f"CREATE TEMP TABLE {name} AS"
+            self.connection.execute(f"{begin} {self._select_from_files(slices[first : first + OPEN_MAX], stream)}")
+        return name
 
     def _select_from_files(self, slices: tuple[Slice, ...], stream: str) -> str:
         schema, is_mixed = SEGMENTS[stream].arrow(), self._may_lack_columns(slices, stream)
@@ -283,7 +294,8 @@ class Bridge:
 
     def _judged(self, slices: tuple[Slice, ...], odd: tuple[Slice, ...], reason: str, stream: str) -> str:
         """The rows of slices with the reason to refuse each; only those of `odd` ones have any."""
-        good = tuple(piece for piece in slices if piece not in odd)
+        refusing = set(odd)
+        good = tuple(piece for piece in slices if piece not in refusing)
         parts = [(good, "NULL"), (odd, reason)]
         return " UNION ALL ".join(
             f"SELECT *, {why} AS reason FROM {self._received(of, stream)}" for of, why in parts if of
@@ -305,7 +317,8 @@ class Bridge:
         self._has_defined = bool(new)
         if not new:
             return False
-        judged = self._judged(new, tuple(piece for piece in new if piece in odd), reason, SAMPLES.name)
+        refusing = set(odd)
+        judged = self._judged(new, tuple(piece for piece in new if piece in refusing), reason, SAMPLES.name)
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         self.connection.execute(DEFINITIONS.format(rows=good, known=self.tables.committed(SERIES), said=SAID))
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")

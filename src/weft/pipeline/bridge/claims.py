@@ -32,10 +32,10 @@ class Claims:
         new = tuple(piece for piece in slices if _rows(piece) not in found)
         against = ask(new) if new else set()
         if len(found) > FOUND_MAX:
-            found = {_rows(piece): found[_rows(piece)] for piece in slices if piece not in new}
+            found = {_rows(piece): found[_rows(piece)] for piece in slices if _rows(piece) in found}
         found.update((_rows(piece), (piece.drain, piece.number) in against) for piece in new)
         while len(self._found) >= CLAIMS_MAX:
-            self._found.pop(next(iter(self._found)), None)  # the one that was not used for the longest time
+            self._found.pop(next(iter(tuple(self._found))), None)  # unused for the longest time
         self._found[claim] = found
         return tuple(piece for piece in slices if found[_rows(piece)])
 
