@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import zmq
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 
 from tests.patience import PATIENCE_S
 from weft.base.keys import Binding, KeyTable
+from weft.lake.files import LocalFiles
 from weft.shell.crowd import Crowd, Knock, Spoken, hang_up, peer_of, spoken
 from weft.shell.keys import Keys
 from weft.shell.sockets import Credentials, connect_with
 from weft.shell.zap import Gatekeeper
 
+OPEN = Path("/proc/self/fd")
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
 
@@ -42,6 +45,19 @@ def test_beyond_64_of_an_address_and_512_in_all_who_has_waited_longest_goes() ->
     assert 512 == len(crowd)
     assert knock(2) == crowd.came(knock(600, THERE), 0.0)
     assert (63, 1, 512) == (crowd.of(HERE), crowd.of(THERE), len(crowd))
+
+
+@pytest.mark.proves("SEC-053", part="a descriptor that belongs to a file by now stays with its file")
+def test_a_file_that_has_the_number_of_a_connection_by_now_is_kept_open_and_locked_by_nobody(tmp_path: Path) -> None:
+    files = LocalFiles()
+    for _ in range(3):
+        with files.alone_in(tmp_path):
+            (number,) = (int(path.name) for path in OPEN.iterdir() if path.resolve() == tmp_path.resolve())
+            before = len(list(OPEN.iterdir()))
+            assert (None, None, False) == (peer_of(number), spoken(knock(number)), hang_up(knock(number)))
+            assert before == len(list(OPEN.iterdir()))
+    with files.alone_in(tmp_path, patience_s=0):
+        assert None is peer_of(1 << 20), "a number that nothing has"
 
 
 def test_who_has_proved_a_key_or_has_gone_is_none_of_them() -> None:

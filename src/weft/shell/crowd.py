@@ -53,9 +53,11 @@ class Spoken(NamedTuple):
 
 def peer_of(fd: int) -> tuple[str, int] | None:
     """The peer of a descriptor of this process; None if it is closed, or a local socket."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as link:
+    link = _second(fd)
+    if link is None:
+        return None
+    with link:
         return _address_of(link)
-    return None
 
 
 def hang_up(knock: Knock) -> bool:
@@ -80,13 +82,25 @@ def spoken(knock: Knock) -> Spoken | None:
 @contextlib.contextmanager
 def _link_of(knock: Knock) -> Iterator[socket.socket | None]:
     """A second descriptor of the connection, closed at the end; None if the connection has ended."""
-    try:
-        link = socket.socket(fileno=os.dup(knock.fd))
-    except OSError:
+    link = _second(knock.fd)
+    if link is None:
         yield None
         return
     with link:
         yield link if _address_of(link) == knock.peer else None
+
+
+def _second(fd: int) -> socket.socket | None:
+    """A second descriptor of a socket; None if the descriptor is closed, or by now that of a file."""
+    try:
+        second = os.dup(fd)
+    except OSError:
+        return None
+    try:
+        return socket.socket(fileno=second)
+    except OSError:
+        os.close(second)  # else it would hold the lock of the file as long as this process lives
+        return None
 
 
 def _address_of(link: socket.socket) -> tuple[str, int] | None:
