@@ -9,7 +9,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from weft.pipeline import versions
-from weft.pipeline.versions import NEAR, app_version, newest
+from weft.pipeline.marks import NEAR, app_version
+from weft.pipeline.versions import opened
 
 
 def commit(path: Path, *rows: int, **apps: int) -> None:
@@ -17,8 +18,12 @@ def commit(path: Path, *rows: int, **apps: int) -> None:
     write_deltalake(path, pa.table({"n": list(rows)}), mode="append", commit_properties=properties)
 
 
+def newest(path: Path) -> DeltaTable | None:
+    return opened(path, "a table", None)
+
+
 def read(path: Path) -> list[int]:
-    handle = newest(path, "a table")
+    handle = newest(path)
     assert handle is not None
     return sorted(handle.to_pyarrow_table().column("n").to_pylist())
 
@@ -26,22 +31,22 @@ def read(path: Path) -> list[int]:
 @pytest.mark.proves("PIP-090", part="the newest version is read, however often the table was read before")
 def test_a_table_is_opened_anew_only_if_it_has_a_newer_version(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    assert newest(path, "a table") is None
+    assert newest(path) is None
     for number in range(3):
         commit(path, number)
         assert list(range(number + 1)) == read(path)
-        assert newest(path, "a table") is newest(path, "a table")
-    held = newest(path, "a table")
+        assert newest(path) is newest(path)
+    held = newest(path)
     shutil.rmtree(path)
     for number in range(3):
         commit(path, 10 + number)
     assert [10, 11, 12] == read(path), "another table with as many commits"
-    assert newest(path, "a table") is not held
+    assert newest(path) is not held
     DeltaTable(path).create_checkpoint()
     (path / "_delta_log" / f"{2:020d}.json").unlink()
     assert [10, 11, 12] == read(path), "a log that has only a checkpoint of its last version"
     shutil.rmtree(path)
-    assert newest(path, "a table") is None
+    assert newest(path) is None
     assert path not in versions._held
 
 
@@ -51,17 +56,17 @@ def test_a_table_is_opened_anew_if_its_log_got_a_checkpoint_since_and_may_drop_w
     commit(path, 1, a=7)
     for _ in range(NEAR + 3):
         commit(path, 1)
-    before = newest(path, "a table")
+    before = newest(path)
     assert before is not None
     DeltaTable(path).create_checkpoint()
     for version in range(NEAR + 3):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
     with pytest.raises(Exception, match="not found"):
-        app_version(path, before, "a")
-    after = newest(path, "a table")
+        app_version(before, "a")
+    after = newest(path)
     assert after is not None
-    assert 7 == app_version(path, after, "a")
-    assert after is newest(path, "a table")
+    assert 7 == app_version(after, "a")
+    assert after is newest(path)
 
 
 @pytest.mark.proves("PIP-102", part="the batch that a version ends with, of a log with damage that a checkpoint mends")
@@ -87,9 +92,9 @@ def test_a_damaged_commit_before_the_checkpoint_of_a_log_says_nothing(
     commit(path, 1)
     damaged = path / "_delta_log" / f"{4:020d}.json"
     damaged.write_bytes(damage(damaged.read_bytes()))
-    handle = newest(path, "a table")
+    handle = newest(path)
     assert handle is not None
-    assert 4 == handle.transaction_version("b") == app_version(path, handle, "b")
+    assert 4 == handle.transaction_version("b") == app_version(handle, "b")
 
 
 @pytest.mark.proves("PIP-090", part="no more than so many tables are held")
@@ -108,16 +113,16 @@ def test_the_version_of_an_application_is_as_of_the_version_of_the_table(tmp_pat
     seen = []
     for apps in ({}, {"a": 1}, {"ab": 7}, {"a": 2, "b": 1}, *[{"b": n} for n in range(2, NEAR + 3)], {"a": 3}):
         commit(path, 1, **apps)
-        seen.append(newest(path, "a table"))
+        seen.append(newest(path))
     for handle in seen:
         assert handle is not None
         for app in ("a", "b", "ab", "c"):
-            assert handle.transaction_version(app) == app_version(path, handle, app), (handle.version(), app)
+            assert handle.transaction_version(app) == app_version(handle, app), (handle.version(), app)
     last = seen[-1]
     assert last is not None
     last.create_checkpoint()
     for file in (path / "_delta_log").glob("*.json"):
         file.unlink()
-    told = newest(path, "a table")
+    told = newest(path)
     assert told is not None
-    assert [3, 10, 7, None] == [app_version(path, told, app) for app in ("a", "b", "ab", "c")]
+    assert [3, 10, 7, None] == [app_version(told, app) for app in ("a", "b", "ab", "c")]

@@ -55,7 +55,7 @@ def note_commits(layout: Layout, table: Table, after: int) -> None:
 def _note(layout: Layout, table: Table, after: int) -> None:
     log, version, files = _log_of(layout, table), after + 1, LocalFiles()
     fresh: list[str] = []
-    while (file := log / f"{version:020d}.json").exists():
+    while (file := commit_file(log, version)).exists():
         checkpoint = log / f"{version:020d}.checkpoint.parquet"
         derived = [checkpoint.name, HINT] if checkpoint.exists() else []
         made = [file.name, *(name for name in derived if (log / name).exists())]
@@ -161,6 +161,11 @@ def _drop_old(layout: Layout, table: Table) -> None:
     for file in layout.log_digests(table.full_name).glob("*.sha256"):
         if int(file.stem) < oldest // VERSIONS_PER_LIST:
             file.unlink(missing_ok=True)
+
+
+def commit_file(log: Path, version: int) -> Path:
+    """The commit that made a version of a table, in its log."""
+    return log / f"{version:020d}.json"
 
 
 def version_of(name: str) -> int:

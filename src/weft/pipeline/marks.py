@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from weft.pipeline.logdigests import version_of
+from weft.pipeline.logdigests import HINT, commit_file, version_of
 from weft.pipeline.tables import LOG
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-LAST: Final = "_last_checkpoint"
 REBUILD: Final = "rebuild"
 AT_ONCE: Final = 100  # commits examined before the search goes further back
+NEAR: Final = 8  # commits in which the version of an application is looked for, before the whole log is read
 
 
 class Mark(NamedTuple):
@@ -57,6 +57,24 @@ def newest_mark(table: Path, job: str) -> Mark | None:
     return None if last < 0 else _in_checkpoint(log, last, job)
 
 
+def app_version(table: "DeltaTable", app: str) -> int | None:
+    """The version of an application as of a version of a table, None if it has none: mostly one of the newest commits says it.
+
+    Commits up to the log's last checkpoint are not read: nobody needs them, so they may be damaged.
+    """
+    log = _log_of(table)
+    end = max(table.version() - NEAR, _last_checkpoint(log))
+    for version in range(table.version(), end, -1):
+        try:
+            transactions = [action["txn"] for action in _actions(commit_file(log, version)) if "txn" in action]
+        except (OSError, ValueError):
+            break
+        found = next((int(txn["version"]) for txn in transactions if txn["appId"] == app), None)
+        if found is not None:
+            return found
+    return table.transaction_version(app)
+
+
 def commits_of(table: "DeltaTable") -> Iterator[Commit]:
     """The commits of a table, newest first, as far back as the log goes."""
     seen, limit = 0, AT_ONCE
@@ -79,7 +97,7 @@ def added_by(table: "DeltaTable", job: str, after: int) -> list[str] | None:
             break
         if entry.job != job or entry.batch is None:
             continue
-        for action in _actions(_commit_file(table, entry.version)):
+        for action in _actions(commit_file(_log_of(table), entry.version)):
             if "remove" in action:
                 return None
             added += [action["add"]["path"]] if "add" in action else []
@@ -101,14 +119,14 @@ def _commit(table: "DeltaTable", commit: dict[str, Any]) -> Commit:
         None if job is None or what == REBUILD else str(job),
         None if batch is None or what == REBUILD else int(batch),
         str(what),
-        any(_changes(action) for action in _actions(_commit_file(table, version))),
+        any(_changes(action) for action in _actions(commit_file(_log_of(table), version))),
     )
 
 
 def _last_checkpoint(log: Path) -> int:
     """The version of the log's last checkpoint, as the hint says, else by the files; -1: it has none."""
     try:
-        return int(json.loads((log / LAST).read_bytes())["version"])
+        return int(json.loads((log / HINT).read_bytes())["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return max((version_of(file.name) for file in log.glob("*.checkpoint.parquet")), default=-1)
 
@@ -116,13 +134,13 @@ def _last_checkpoint(log: Path) -> int:
 def _commits_after(log: Path, version: int) -> list[Path]:
     """The commits after a version, in order."""
     found: list[Path] = []
-    while (commit := log / f"{version + 1 + len(found):020d}.json").exists():
+    while (commit := commit_file(log, version + 1 + len(found))).exists():
         found.append(commit)
     return found
 
 
-def _commit_file(table: "DeltaTable", version: int) -> Path:
-    return Path(unquote(table.table_uri.removeprefix("file://"))) / LOG / f"{version:020d}.json"
+def _log_of(table: "DeltaTable") -> Path:
+    return Path(unquote(table.table_uri.removeprefix("file://"))) / LOG
 
 
 def _actions(commit: Path) -> Iterator[dict[str, Any]]:

@@ -23,9 +23,10 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.digests import WITHOUT_A_COPY, proofs
 from weft.pipeline.logdigests import log_proofs
+from weft.pipeline.marks import app_version
 from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table, there
-from weft.pipeline.versions import AsOf, app_version, made_at, newest, opened
+from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
 from weft.pipeline.views.recomputed import ANY, sources
 from weft.pipeline.views.sketch import MACROS
@@ -341,8 +342,7 @@ class Lake:
         """The table at the chosen version, the same at each call; None if it does not exist."""
         key = (table.full_name, wish)
         if key not in self._handles:
-            path, name = self._path(table), table.full_name
-            self._handles[key] = newest(path, name) if wish is None else opened(path, name, wish)
+            self._handles[key] = opened(self._path(table), table.full_name, wish)
         return self._handles[key]
 
     def _path(self, table: Table) -> Path:
@@ -371,7 +371,7 @@ class Lake:
             return 1 << 62  # without the checkpoint nobody knows the mark: show folded rows only
         writer = Writer(JOB, read_record(checkpoint).id, 0)
         handle = self._handle(table, self.as_of)
-        version = None if handle is None else app_version(self._path(table), handle, writer.app(table))
+        version = None if handle is None else app_version(handle, writer.app(table))
         return -1 if version is None else version
 
 

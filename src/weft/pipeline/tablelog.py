@@ -28,7 +28,7 @@ import msgspec
 from weft import __version__
 from weft.lake.files import LocalFiles
 from weft.pipeline.lease import LeaseLost
-from weft.pipeline.logdigests import version_of
+from weft.pipeline.logdigests import commit_file, version_of
 from weft.pipeline.tables import LOG
 from weft.pipeline.versions import paths_of
 
@@ -201,7 +201,7 @@ class TableLog:
         return LeaseLost(f"other drivers have committed thousands of times to {'.'.join(self.root.parts[-2:])}")
 
     def _file(self, version: int) -> Path:
-        return self.root / LOG / f"{version:020d}.json"
+        return commit_file(self.root / LOG, version)
 
 
 _decoded: Final = msgspec.json.Decoder(_Line).decode

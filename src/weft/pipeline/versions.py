@@ -4,7 +4,7 @@ The log has a file for each commit, with its time, and commits are in order; so 
 binary search. Version numbers count the commits of one table, but an instant means the same for all tables. So a query
 over several tables should use an instant.
 
-For those who only read, a process keeps the newest version of each table open (`newest`).
+For those who only read, a process keeps the newest version of each table open.
 """
 
 from bisect import bisect_right
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from weft.base.errors import UserError
+from weft.pipeline.logdigests import HINT, commit_file
 from weft.pipeline.tables import LOG
 
 if TYPE_CHECKING:
@@ -26,10 +27,8 @@ AsOf = int | datetime
 """A version number, or an instant."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ENDING: Final = ".json"
-NEAR: Final = 8  # commits in which the version of an application is looked for, before the whole log is read
 HELD_MAX: Final = 256  # tables
 _DIGITS: Final = 20  # digits of a version in the name of its commit
-_HINT: Final = "_last_checkpoint"
 _File = tuple[int, int, int, int]
 """What tells a file from one that had its name before or has it later: its inode, two times, its size."""
 
@@ -45,7 +44,7 @@ class Stamp(NamedTuple):
 
 
 _held: Final[dict[Path, "tuple[Stamp, DeltaTable]"]] = {}
-"""The tables that `newest` has opened last."""
+"""The newest versions of tables that were opened last."""
 
 
 class _CommitInfo(msgspec.Struct):
@@ -53,21 +52,10 @@ class _CommitInfo(msgspec.Struct):
     """Milliseconds since 1970."""
 
 
-class _Transaction(msgspec.Struct):
-    appId: str  # noqa: N815  # these are names in the Delta log
-    version: int
-
-
 class _Line(msgspec.Struct):
-    commitInfo: _CommitInfo | None = None  # noqa: N815  # as above
-    txn: _Transaction | None = None
+    commitInfo: _CommitInfo | None = None  # noqa: N815  # the name in the Delta log
 
 
-class _Checkpoint(msgspec.Struct):
-    version: int
-
-
-_TRANSACTION: Final = b'"txn"'
 _decoded: Final = msgspec.json.Decoder(_Line).decode
 
 
@@ -95,16 +83,16 @@ def instant(given: str | date | datetime) -> datetime:
 
 
 def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
-    """The table at a version; None if the table did not exist then.
+    """The table at a version, only to be read, because others may get the same object; None if the table did not exist then.
 
     UserError `no-version` for a number that was not reached yet, or a version that the log does not have any more.
     """
     from deltalake import DeltaTable
 
+    if wish is None:
+        return _newest(path)
     if not DeltaTable.is_deltatable(str(path)):
         return None
-    if wish is None:
-        return DeltaTable(path)
     version = _version_at(path, name, wish) if isinstance(wish, datetime) else wish
     if version < 0:
         return None
@@ -117,57 +105,39 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
         raise _gone(name, f"version {version}", f"the newest is {last.version()}") from error
 
 
-def newest(path: Path, name: str) -> "DeltaTable | None":
-    """The table at its newest version, as `opened`: the same object as long as there is no newer one, so only to be read."""
-    stamp, handle = _held.pop(path, (None, None))
-    if stamp is not None and stamp == _stamp(path, stamp.version) and not _commit(path, stamp.version + 1).exists():
-        assert handle is not None, "held with its stamp"
-        _held[path] = stamp, handle
-        return handle
-    hint = _file(path / LOG / _HINT)
-    handle = opened(path, name, None)
-    stamp = None if handle is None else _stamp(path, handle.version())
-    if handle is not None and stamp is not None and stamp.hint == hint:
-        if len(_held) >= HELD_MAX:
-            _held.clear()
-        _held[path] = stamp, handle
-    return handle
+def _newest(path: Path) -> "DeltaTable | None":
+    """The table at its newest version; the same object again as long as there is no newer one."""
+    from deltalake import DeltaTable
+
+    held = _held.pop(path, None)
+    if held is None or not _is_newest(path, held[0]):
+        hint = _file(path / LOG / HINT)
+        if not DeltaTable.is_deltatable(str(path)):
+            return None
+        handle = DeltaTable(path)
+        stamp = _stamp(path, handle.version())
+        if stamp is None or stamp.hint != hint:
+            return handle
+        held = stamp, handle
+    if len(_held) >= HELD_MAX:
+        _held.clear()
+    _held[path] = held
+    return held[1]
+
+
+def _is_newest(path: Path, stamp: Stamp) -> bool:
+    return stamp == _stamp(path, stamp.version) and not commit_file(path / LOG, stamp.version + 1).exists()
 
 
 def stamp_of(handle: "DeltaTable") -> Stamp | None:
-    """The stamp of a table that `newest` has opened; None if it holds another version by now."""
+    """The stamp of a newest version from `opened`; None if it holds another version by now."""
     return next((stamp for stamp, known in list(_held.values()) if known is handle), None)
-
-
-def app_version(path: Path, handle: "DeltaTable", app: str) -> int | None:
-    """The version of an application as of a version of a table, None if it has none: mostly one of the newest commits says it."""
-    end = max(
-        handle.version() - NEAR, _checkpoint(path)
-    )  # nobody needs a commit up to the checkpoint: it may be damaged
-    for version in range(handle.version(), end, -1):
-        try:
-            lines = _commit(path, version).read_bytes().splitlines()
-            read = [_decoded(line) for line in lines if _TRANSACTION in line]
-        except (OSError, msgspec.MsgspecError):
-            break
-        found = next((line.txn.version for line in read if line.txn is not None and line.txn.appId == app), None)
-        if found is not None:
-            return found
-    return handle.transaction_version(app)
-
-
-def _checkpoint(path: Path) -> int:
-    """The version up to which the log's newest checkpoint repeats what commits say; -1 if there is none that can be read."""
-    try:
-        return msgspec.json.decode((path / LOG / _HINT).read_bytes(), type=_Checkpoint).version
-    except (OSError, msgspec.MsgspecError):
-        return -1
 
 
 def _stamp(path: Path, version: int) -> Stamp | None:
     """The stamp of a version of the table that is at a path now; None if the log does not have its commit."""
-    commit = _file(_commit(path, version))
-    return None if commit is None else Stamp(str(path), version, commit, _file(path / LOG / _HINT))
+    commit = _file(commit_file(path / LOG, version))
+    return None if commit is None else Stamp(str(path), version, commit, _file(path / LOG / HINT))
 
 
 def _file(path: Path) -> _File | None:
@@ -189,7 +159,7 @@ def paths_of(uris: Iterable[str]) -> list[str]:
 
 def made_at(path: Path, version: int) -> datetime:
     """When a version was committed. OSError if its commit is not in the log any more."""
-    return EPOCH + timedelta(milliseconds=_made_at(_commit(path, version)))
+    return EPOCH + timedelta(milliseconds=_made_at(commit_file(path / LOG, version)))
 
 
 def _version_at(path: Path, name: str, wish: datetime) -> int:
@@ -199,10 +169,6 @@ def _version_at(path: Path, name: str, wish: datetime) -> int:
     if place == 0 and _number(commits[0]) > 0:
         raise _gone(name, wish.isoformat(), "its log is kept for 7 days, and for 10,000 commits at most")
     return _number(commits[place - 1]) if place else -1
-
-
-def _commit(path: Path, version: int) -> Path:
-    return path / LOG / f"{version:0{_DIGITS}}{ENDING}"
 
 
 def _is_commit(name: str) -> bool:

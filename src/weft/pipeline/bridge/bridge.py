@@ -36,10 +36,11 @@ from weft.pipeline.bridge.pending import Moved, Pending, Stream, Unknown
 from weft.pipeline.bridge.silver import LATE, columns_of, day_of
 from weft.pipeline.bridge.verdicts import verdict
 from weft.pipeline.datasets import Datasets
+from weft.pipeline.marks import app_version
 from weft.pipeline.scan import quoted, typed
 from weft.pipeline.settings import LakeTable, settings_of
 from weft.pipeline.tables import LATEST, SAMPLES, SERIES, STAGES, Table
-from weft.pipeline.versions import EPOCH, app_version, made_at, stamp_of
+from weft.pipeline.versions import EPOCH, made_at, stamp_of
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -204,8 +205,7 @@ class Bridge:
             return None
         if record is None:
             raise Unknown("the checkpoint of its job is not in this lake")
-        app = Writer(stream.stream, record.id, 0).app(table)
-        return app_version(self.layout.table(table.layer, table.name), handle, app)
+        return app_version(handle, Writer(stream.stream, record.id, 0).app(table))
 
     def _offset(self, table: Table, stream: str, batch: int | None) -> str | None:
         """The offset at which a batch ended, from its commit to the table; None if the log does not have it."""
@@ -293,10 +293,11 @@ class Bridge:
         return f"SELECT *, false AS {LATE} FROM ({rows})"
 
     def _judged(self, slices: tuple[Slice, ...], odd: tuple[Slice, ...], reason: str, stream: str) -> str:
-        """The rows of slices with the reason to refuse each; only those of `odd` ones have any."""
+        """The rows of slices with the reason to refuse each; only rows of slices that are `odd` have any."""
         refusing = set(odd)
         good = tuple(piece for piece in slices if piece not in refusing)
-        parts = [(good, "NULL"), (odd, reason)]
+        bad = tuple(piece for piece in slices if piece in refusing)
+        parts = [(good, "NULL"), (bad, reason)]
         return " UNION ALL ".join(
             f"SELECT *, {why} AS reason FROM {self._received(of, stream)}" for of, why in parts if of
         )
@@ -317,9 +318,7 @@ class Bridge:
         self._has_defined = bool(new)
         if not new:
             return False
-        refusing = set(odd)
-        judged = self._judged(new, tuple(piece for piece in new if piece in refusing), reason, SAMPLES.name)
-        good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
+        good = f"SELECT * FROM ({self._judged(new, odd, reason, SAMPLES.name)}) WHERE reason IS NULL"
         self.connection.execute(DEFINITIONS.format(rows=good, known=self.tables.committed(SERIES), said=SAID))
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
